@@ -1,0 +1,139 @@
+"""The model of a flow: tasks, streams and constraints, validated and frozen.
+
+`Flow.graph()` makes a `Graph`; placement, the runtime, the statistics and the simulator only read it.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Literal
+
+from penstock.flow.errors import FlowError
+from penstock.flow.parallelism import Parallelism
+
+__all__ = [
+    "ITEM_ID",
+    "Codec",
+    "Constraint",
+    "Form",
+    "Graph",
+    "ItemId",
+    "Key",
+    "Kind",
+    "LatencyKind",
+    "OnError",
+    "Parallelism",
+    "Stream",
+    "Task",
+    "Wiring",
+]
+
+Kind = Literal["source", "task", "sink"]
+Form = Literal["source", "map", "flat_map", "filter", "object", "sink_function", "sink_object"]
+OnError = Literal["fail", "skip", "dead_letter"]
+LatencyKind = Literal["read_ready", "read_write"]
+Wiring = Literal["round_robin", "key", "broadcast", "forward"]
+Codec = Literal["pickle", "bytes", "arrow"]
+
+DEFAULT_OUTPUT: Final = "out"
+DEFAULT_BATCH_BYTES: Final = 65536
+
+
+class ItemId(Enum):
+    """The type of `ITEM_ID`; an enum, because its member stays the same object through pickling."""
+
+    ITEM_ID = "item id"
+
+
+ITEM_ID: Final = ItemId.ITEM_ID
+"""The key of a stream whose items are spread by their deterministic id."""
+
+Key = Callable[[Any], Hashable] | ItemId
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A source, a task or a sink.
+
+    `body` is what the user gave: a source, a function, or an object or class with `process` or `write`
+    (a class is instantiated once per replica, without arguments). `defaults` names the fields that the
+    user left to Penstock.
+    """
+
+    name: str
+    kind: Kind
+    form: Form
+    body: object
+    parallelism: Parallelism
+    on_error: OnError = "fail"
+    latency: LatencyKind = "read_ready"
+    every_ms: float | None = None
+    outputs: tuple[str, ...] = (DEFAULT_OUTPUT,)
+    defaults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The items of one output of `sender` on their way to `receiver`."""
+
+    name: str
+    sender: str
+    output: str
+    receiver: str
+    wiring: Wiring = "round_robin"
+    key: Key | None = None
+    codec: Codec = "pickle"
+    batch_lifetime_ms: float = 0.0
+    batch_bytes: int = DEFAULT_BATCH_BYTES
+    defaults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Template constraint (S, l, t) of the thesis, section 4.2.
+
+    Over any `window_s` seconds, the `statistic` of the latency of the items that enter `sequence` (names of
+    connected tasks and streams, alternating) is at most `latency_ms`.
+    """
+
+    name: str
+    sequence: tuple[str, ...]
+    latency_ms: float
+    statistic: str = "mean"
+    window_s: float = 5.0
+    defaults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A validated flow. Tasks are in topological order, streams in the order of their senders."""
+
+    name: str
+    ids: bool
+    tasks: tuple[Task, ...]
+    streams: tuple[Stream, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+    def task(self, name: str) -> Task:
+        """The task, source or sink of that name."""
+        for task in self.tasks:
+            if task.name == name:
+                return task
+        known = ", ".join(task.name for task in self.tasks)
+        raise FlowError(f'flow "{self.name}" has no task "{name}"; its tasks are {known}')
+
+    def stream(self, name: str) -> Stream:
+        """The stream of that name, for example "numbers->is_prime"."""
+        for stream in self.streams:
+            if stream.name == name:
+                return stream
+        known = ", ".join(stream.name for stream in self.streams)
+        raise FlowError(f'flow "{self.name}" has no stream "{name}"; its streams are {known}')
+
+    def inputs_of(self, task: str) -> tuple[Stream, ...]:
+        """The streams that the task receives."""
+        return tuple(stream for stream in self.streams if stream.receiver == task)
+
+    def outputs_of(self, task: str) -> tuple[Stream, ...]:
+        """The streams that the task sends, of all its outputs."""
+        return tuple(stream for stream in self.streams if stream.sender == task)

@@ -1,0 +1,1 @@
+"""What decides: one file per idea, each a pure function of a snapshot and its own small memory."""

@@ -1,0 +1,110 @@
+"""Settings of policies and guards: `<group>.<name>=<value>` to a parameter struct, and their description.
+
+A parameter is a field of a frozen msgspec struct with a default, described in place:
+
+    utilization_max: Annotated[float, Meta(gt=0, le=1, description="...", extra={"unit": "share"})] = 0.9
+"""
+
+import difflib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+import msgspec
+
+
+class SettingError(ValueError):
+    """A setting that cannot be used; the message names it and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One documented parameter, named as `--set` takes it."""
+
+    name: str
+    default: Any
+    unit: str
+    meaning: str
+
+
+def describe(group: str, kind: type[msgspec.Struct]) -> list[Parameter]:
+    """The parameters of a struct, in the order they are declared."""
+    hints = get_type_hints(kind, include_extras=True)
+    described = []
+    for field in msgspec.structs.fields(kind):
+        meta = _meta(hints[field.name])
+        default = field.default if field.default is not msgspec.NODEFAULT else _made(field.default_factory)
+        unit = str((meta.extra or {}).get("unit", ""))
+        described.append(Parameter(f"{group}.{field.encode_name}", default, unit, meta.description or ""))
+    return described
+
+
+def parse_settings(
+    settings: Iterable[str], groups: Mapping[str, type[msgspec.Struct]]
+) -> dict[str, msgspec.Struct]:
+    """One parameter struct for each group, the given settings in place of its defaults.
+
+    Values are JSON (`0.8`, `true`, `null`, `[0.8, 1.2]`); what is not JSON is a text.
+    """
+    given: dict[str, dict[str, Any]] = {group: {} for group in groups}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        group, dot, name = key.strip().partition(".")
+        if not equals or not dot or not name:
+            raise SettingError(f"setting {setting!r}: expected <policy>.<name>=<value>")
+        if group not in groups:
+            raise SettingError(
+                f"setting {key.strip()!r}: nothing called {group!r} is in use; {_known(groups)}"
+            )
+        names = [field.encode_name for field in msgspec.structs.fields(groups[group])]
+        if name not in names:
+            raise SettingError(
+                f"setting {key.strip()!r}: {group} has no parameter {name!r}; {_hint(name, names)}"
+            )
+        given[group][name] = _value(text.strip(), key.strip())
+    return {group: _convert(group, values, groups[group]) for group, values in given.items()}
+
+
+def _value(text: str, key: str) -> Any:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SettingError(f"setting {key!r}: {text} is not a finite number")
+    return value
+
+
+def _convert(group: str, values: dict[str, Any], kind: type[msgspec.Struct]) -> msgspec.Struct:
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        problem, _, where = str(error).partition(" - at `$.")
+        key = f"{group}.{where.rstrip('`')}" if where else group
+        name = where.rstrip("`").partition("[")[0]
+        got = f", got {json.dumps(values[name])}" if name in values else ""
+        raise SettingError(
+            f"setting {key!r}: {problem[:1].lower()}{problem[1:].partition(', got')[0]}{got}"
+        ) from None
+
+
+def _meta(hint: Any) -> msgspec.Meta:
+    for extra in getattr(hint, "__metadata__", ()):
+        if isinstance(extra, msgspec.Meta):
+            return extra
+    return msgspec.Meta()
+
+
+def _made(factory: Any) -> Any:
+    return None if factory is msgspec.NODEFAULT else factory()
+
+
+def _known(groups: Mapping[str, object]) -> str:
+    return "there are settings of " + ", ".join(sorted(groups))
+
+
+def _hint(name: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else "it has " + (", ".join(names) or "none")

@@ -1,0 +1,162 @@
+"""Version 1 of the snapshot: everything a policy may know about a flow, for one adjustment interval.
+
+Units are in the names, rates are per second, and every number of a task is that of its average replica unless
+the name says total. What was not measured is None (absent or null in JSON), never 0 and never NaN.
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+VERSION = 1
+ARROW = "->"
+
+Count = Annotated[int, Meta(ge=0)]
+Replicas = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Kind = Literal["source", "task", "sink"]
+LatencyKind = Literal["read_ready", "read_write"]
+Wiring = Literal["round_robin", "key", "broadcast", "forward"]
+
+
+class SnapshotError(ValueError):
+    """A snapshot that cannot be used; the message names the field and what would be right."""
+
+
+class InstanceStats(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One replica of a task in this interval (what DS2 reads)."""
+
+    useful_s: Amount | None = None
+    processed: Amount | None = None
+    emitted: Amount | None = None
+
+
+class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One task. `max` of None means that the task may grow without a limit of its own."""
+
+    kind: Kind
+    parallelism: Replicas
+    min: Replicas = 1
+    max: Replicas | None = None
+    elastic: bool = False
+    rate_total: Amount | None = None
+    service_ms: Amount | None = None
+    service_cv: Amount | None = None
+    interarrival_ms: Amount | None = None
+    interarrival_cv: Amount | None = None
+    queue_wait_ms: Amount | None = None
+    latency_ms: Amount | None = None
+    latency_kind: LatencyKind | None = None
+    utilization: Amount | None = None
+    utilization_max: Amount | None = None
+    cpu: Amount | None = None
+    processed_total: Amount | None = None
+    emitted_total: Amount | None = None
+    useful_s: Amount | None = None
+    instances: list[InstanceStats] | None = None
+    backlog_total: Amount | None = None
+    baseline_service_ms: Amount | None = None
+    worker: list[str] | None = None
+
+    def within_limits(self, replicas: int) -> int:
+        """The nearest number of replicas between `min` and `max`."""
+        raised = max(replicas, self.min)
+        return raised if self.max is None else min(raised, self.max)
+
+
+class StreamStats(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename={"origin": "from", "receiver": "to"},
+):
+    """One stream. `origin` is a task, or `task.output` when the task has several named outputs."""
+
+    origin: str
+    receiver: str
+    wiring: Wiring = "round_robin"
+    latency_ms: Amount | None = None
+    output_batch_ms: Amount | None = None
+    batch_lifetime_ms: Amount | None = None
+
+    @property
+    def sender(self) -> str:
+        """The task that sends, without the name of its output."""
+        return self.origin.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """How constraints and decisions call this stream."""
+        return f"{self.origin}{ARROW}{self.receiver}"
+
+
+class ConstraintSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An upper bound on the latency of a sequence of connected tasks and streams (thesis, section 4.2)."""
+
+    name: str
+    sequence: list[str]
+    latency_ms: Positive
+    statistic: str = "mean"
+    window_s: Positive | None = None
+
+    def tasks(self) -> list[str]:
+        """The tasks of the sequence, in order."""
+        return [element for element in self.sequence if ARROW not in element]
+
+    def streams(self) -> list[str]:
+        """The streams of the sequence, in order."""
+        return [element for element in self.sequence if ARROW in element]
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A flow as it was in one interval. Made by `decode_snapshot` or checked by `check_snapshot`."""
+
+    version: Literal[1] = 1
+    interval_s: Positive
+    tasks: dict[str, TaskStats]
+    streams: list[StreamStats] = []
+    constraints: list[ConstraintSpec] = []
+    chains: list[list[str]] = []
+
+    def streams_into(self, task: str) -> list[StreamStats]:
+        """The streams that `task` receives."""
+        return [stream for stream in self.streams if stream.receiver == task]
+
+    def streams_out_of(self, task: str) -> list[StreamStats]:
+        """The streams that `task` sends."""
+        return [stream for stream in self.streams if stream.sender == task]
+
+    def stream(self, name: str) -> StreamStats:
+        """The stream called `name`, for example "a->b"."""
+        for stream in self.streams:
+            if stream.name == name:
+                return stream
+        raise KeyError(name)
+
+    def elastic_tasks(self) -> dict[str, TaskStats]:
+        """The tasks whose number of replicas may change."""
+        return {name: task for name, task in self.tasks.items() if task.elastic}
+
+    def topological_order(self) -> list[str]:
+        """Every task after all tasks that send to it; ties stay in the order of `tasks`."""
+        waiting = {name: {s.sender for s in self.streams_into(name)} for name in self.tasks}
+        order: list[str] = []
+        while waiting:
+            ready = [name for name, senders in waiting.items() if senders.isdisjoint(waiting)]
+            if not ready:
+                raise SnapshotError(f"streams: tasks {_listed(waiting)} form a cycle; a flow has none")
+            for name in ready:
+                del waiting[name]
+            order.extend(ready)
+        return order
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)

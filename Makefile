@@ -1,0 +1,56 @@
+# Everything happens in .venv; stamp files in it remember what is done, so that a second run needs no network.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+JAVA := $(shell find java -name '*.java' 2>/dev/null)
+
+.PHONY: setup bridge demo test lint bench lock clean
+
+setup: $(STAMPS)/package bridge
+
+$(STAMPS)/python:
+	python=$$(scripts/find_python.sh) && { test -x $(BIN)/python || "$$python" -m venv $(VENV); }
+	mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/locked: requirements.lock $(STAMPS)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	touch $@
+
+$(STAMPS)/jdk: $(STAMPS)/python
+	scripts/install_jdk.sh
+	touch $@
+
+$(STAMPS)/package: pyproject.toml hatch_build.py $(STAMPS)/locked $(STAMPS)/jdk
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+	touch $@
+
+bridge: $(STAMPS)/bridge
+
+$(STAMPS)/bridge: $(JAVA) penstock/spark/build_bridge.py $(STAMPS)/package
+	$(BIN)/python -P penstock/spark/build_bridge.py
+	touch $@
+
+demo: setup
+	$(BIN)/penstock demo
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: lint
+	$(BIN)/python -m pytest
+
+bench: setup
+	$(BIN)/penstock bench --quick
+
+# Run after changing the dependencies in pyproject.toml; the lock file must not depend on this machine.
+lock: $(STAMPS)/python
+	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links \
+		--extra arrow --extra report --extra dev --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf build dist penstock/spark/jars .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -f $(STAMPS)/package $(STAMPS)/bridge
+	find penstock tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 """How many replicas a task may have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.flow.errors import FlowError
 
@@ -11,23 +11,21 @@ SMALLEST_DEFAULT_POOL = 8
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """Bounds on the replicas of a task: `initial` are active at the start, `pool` are pre-allocated."""
+    """Bounds on the replicas of a task: `initial` are active at the start, `pool` are pre-allocated.
+
+    `defaults` names the fields that the user left to Penstock.
+    """
 
     min: int
     max: int
     initial: int
     pool: int
+    defaults: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         shown = f"parallelism (min {self.min}, max {self.max}, initial {self.initial}, pool {self.pool})"
-        for field, count in (
-            ("min", self.min),
-            ("max", self.max),
-            ("initial", self.initial),
-            ("pool", self.pool),
-        ):
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise FlowError(f"{shown}: {field} must be a whole number of at least 1, not {count!r}")
+        for name in ("min", "max", "initial", "pool"):
+            check_replicas(getattr(self, name), f"{shown}: {name}")
         if self.min > self.max:
             raise FlowError(f"{shown}: min {self.min} is greater than max {self.max}; swap the two bounds")
         if not self.min <= self.initial <= self.max:
@@ -63,5 +61,14 @@ def elastic(lowest: int, highest: int, *, initial: int | None = None, pool: int 
     The pool defaults to twice the initial replicas, at least 8, at most `highest`.
     """
     start = lowest if initial is None else initial
+    check_replicas(start, "elastic(...): the number of replicas to start with")
+    check_replicas(highest, "elastic(...): the highest number of replicas")
     room = min(highest, max(SMALLEST_DEFAULT_POOL, 2 * start)) if pool is None else pool
-    return Parallelism(lowest, highest, start, room)
+    left_out = [name for name, given in (("initial", initial), ("pool", pool)) if given is None]
+    return Parallelism(lowest, highest, start, room, tuple(left_out))
+
+
+def check_replicas(count: object, what: str) -> None:
+    """Refuse a number of replicas that is not a whole number of at least 1."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise FlowError(f"{what} must be a whole number of at least 1, not {count!r}")

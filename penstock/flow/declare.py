@@ -1,0 +1,108 @@
+"""From what a user gave to a `Task`: settings are merged, checked, and defaults noted.
+
+The settings of the call win over those of the decorator, and these over the attributes of a class.
+"""
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from penstock.flow.bodies import check_function, check_object, check_sink
+from penstock.flow.decorator import attached
+from penstock.flow.errors import FlowError
+from penstock.flow.graph import DEFAULT_OUTPUT, Form, Kind, Task
+from penstock.flow.names import check_name, own_name
+from penstock.flow.options import (
+    TaskOptions,
+    check_known,
+    checked_latency,
+    checked_on_error,
+    checked_outputs,
+    checked_parallelism,
+    checked_positive_ms,
+    declared_by,
+)
+from penstock.flow.parallelism import fixed
+
+# What a task of each form calls itself in messages and in the default names of lambdas.
+_WORDS: Final[dict[Form, str]] = {"object": "task", "sink_function": "sink", "sink_object": "sink"}
+
+
+def declare_source(flow: str, source: Any, name: str | None) -> Task:
+    """A source, with one replica for each of its partitions."""
+    given = name if name is not None else getattr(source, "name", None)
+    chosen = type(source).__name__.lower() if given is None else given
+    check_name(chosen, f'flow "{flow}": source name')
+    where = f'source "{chosen}" of flow "{flow}"'
+    partitions = getattr(source, "partitions", None)
+    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+        raise FlowError(
+            f"{where}: attribute partitions must be a whole number of at least 1, not {partitions!r}"
+        )
+    defaults = ("name",) if given is None else ()
+    return Task(chosen, "source", "source", source, fixed(partitions), defaults=defaults)
+
+
+def declare_task(
+    flow: str, form: Form, body: object, options: TaskOptions, *, taken: Collection[str]
+) -> Task:
+    """A task or a sink. `taken` are the names already in the flow."""
+    word = _WORDS.get(form, form)
+    check_known(options, f'flow "{flow}": {word}')
+    functional = form in ("map", "flat_map", "filter")
+    told: dict[str, Any] = {} if functional else declared_by(body)
+    for settings in (attached(body), options):
+        told.update((setting, value) for setting, value in settings.items() if value is not None)
+    kind: Kind = "sink" if word == "sink" else "task"
+    name = _name(flow, word, body, told.get("name"), taken)
+    where = f'{kind} "{name}" of flow "{flow}"'
+    if kind == "sink":
+        form = check_sink(body, where)
+        _refuse_beyond_a_sink(told, where)
+    elif functional:
+        check_function(body, form, where)
+        _refuse_beyond_a_function(told, where)
+    else:
+        check_object(body, timed="every" in told, where=where)
+    settable = ("name", "parallelism", "on_error", *(() if kind == "sink" else ("latency",)))
+    settable += ("outputs",) if form == "object" else ()
+    outputs = () if kind == "sink" else checked_outputs(told.get("outputs", (DEFAULT_OUTPUT,)), where)
+    return Task(
+        name=name,
+        kind=kind,
+        form=form,
+        body=body,
+        parallelism=checked_parallelism(told.get("parallelism", 1), where),
+        on_error=checked_on_error(told.get("on_error", "fail"), where),
+        latency=checked_latency(told.get("latency", "read_ready"), where),
+        every_ms=checked_positive_ms(told["every"], f"{where}: every") if "every" in told else None,
+        outputs=outputs,
+        defaults=tuple(setting for setting in settable if setting not in told),
+    )
+
+
+def _name(flow: str, word: str, body: object, given: str | None, taken: Collection[str]) -> str:
+    if given is not None:
+        return check_name(given, f'flow "{flow}": {word} name')
+    own = own_name(body)
+    if own is None:
+        return next(name for n in range(1, len(taken) + 2) if (name := f"{word}_{n}") not in taken)
+    try:
+        return check_name(own, f'flow "{flow}": {word} name')
+    except FlowError as error:
+        raise FlowError(f"{error}; or give it one with name=") from error
+
+
+def _refuse_beyond_a_sink(told: dict[str, Any], where: str) -> None:
+    if told.get("outputs"):
+        raise FlowError(f"{where}: a sink has no outputs; use .task(...) and give each output its own sink")
+    if told.get("latency", "read_ready") != "read_ready":
+        raise FlowError(f"{where}: a sink writes no items, so its latency is read_ready; remove latency")
+    if "every" in told:
+        raise FlowError(f"{where}: a sink has no timer; use .task(...) before it, or remove every")
+
+
+def _refuse_beyond_a_function(told: dict[str, Any], where: str) -> None:
+    if "every" in told:
+        raise FlowError(f"{where}: a function has no timer; use a class with timer(out), or remove every")
+    if "outputs" in told:
+        raise FlowError(f"{where}: a function has one output; use a class with process(item, out) for more")

@@ -1,0 +1,160 @@
+"""`Flow`: what a user declares. It only collects; `graph()` puts the parts together and validates them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Unpack
+
+from penstock.durations import Duration
+from penstock.flow.assemble import Link, assemble
+from penstock.flow.bodies import HasPartitions
+from penstock.flow.constraints import Element, Wish
+from penstock.flow.declare import declare_source, declare_task
+from penstock.flow.errors import FlowError
+from penstock.flow.explain import explain
+from penstock.flow.graph import Form, Graph, Task
+from penstock.flow.names import check_name
+from penstock.flow.options import TaskOptions
+from penstock.flow.output import Output, Sink
+
+Input = Output | str
+
+
+class Flow:
+    """A dataflow of Python tasks with the latency constraints it must keep.
+
+    >>> flow = Flow("doubles")
+    >>> class Numbers:
+    ...     partitions = 2
+    >>> numbers = flow.source(Numbers(), name="numbers")
+    >>> sink = numbers.map(lambda item: 2 * item, name="double").sink(print)
+    >>> [stream.name for stream in flow.graph().streams]
+    ['numbers->double', 'double->print']
+    """
+
+    def __init__(self, name: str, *, ids: bool = False) -> None:
+        self.name = check_name(name, "flow name")
+        self.ids = ids
+        self._tasks: dict[str, Task] = {}
+        self._links: list[Link] = []
+        self._wishes: list[Wish] = []
+
+    def __repr__(self) -> str:
+        return f"Flow({self.name!r}, ids={self.ids})"
+
+    def source(self, source: HasPartitions, *, name: str | None = None) -> Output:
+        """Add a source; it has one replica for each of its partitions."""
+        self._add(declare_source(self.name, source, name))
+        return Output(self, next(reversed(self._tasks)))
+
+    def map(self, body: Callable[[Any], Any], *inputs: Input, **options: Unpack[TaskOptions]) -> Output:
+        """Add a task that makes one item of each item."""
+        return self._reader("map", body, inputs, options)
+
+    def flat_map(
+        self, body: Callable[[Any], Iterable[Any]], *inputs: Input, **options: Unpack[TaskOptions]
+    ) -> Output:
+        """Add a task that makes any number of items of each item."""
+        return self._reader("flat_map", body, inputs, options)
+
+    def filter(self, body: Callable[[Any], object], *inputs: Input, **options: Unpack[TaskOptions]) -> Output:
+        """Add a task that passes on the items for which `body(item)` is true."""
+        return self._reader("filter", body, inputs, options)
+
+    def task(self, body: object, *inputs: Input, **options: Unpack[TaskOptions]) -> Output:
+        """Add a task from a class or object with `process(item, out)`."""
+        return self._reader("object", body, inputs, options)
+
+    def sink(self, body: object, *inputs: Input, **options: Unpack[TaskOptions]) -> Sink:
+        """Add a sink: a function of one item, or a class or object with `write(item)`."""
+        return Sink(self, self._reader("sink_function", body, inputs, options).name)
+
+    def output(self, name: str) -> Output:
+        """An output by name, "task" or "task.output"; the task may be declared later."""
+        sender, dot, output = name.partition(".")
+        check_name(sender, f'flow "{self.name}": task name')
+        if dot:
+            check_name(output, f'flow "{self.name}": output name')
+        return Output(self, sender, output if dot else None)
+
+    def constrain(
+        self,
+        latency: Duration,
+        sequence: Sequence[Element] | None = None,
+        *,
+        start: Element | None = None,
+        end: Element | None = None,
+        window: Duration | None = None,
+        statistic: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Bound the latency of items through a sequence of connected tasks and streams.
+
+        Give the whole sequence, or `start` and `end` if only one path leads from the one to the other.
+        """
+        taken = {wish.name for wish in self._wishes}
+        number = next(n for n in range(1, len(taken) + 2) if f"c{n}" not in taken)
+        wish = Wish.of(
+            self,
+            latency,
+            sequence,
+            start=start,
+            end=end,
+            window=window,
+            statistic=statistic,
+            name=name,
+            default_name=f"c{number}",
+        )
+        if wish.name in taken:
+            raise FlowError(
+                f'flow "{self.name}" has two constraints "{wish.name}"; give one of them another name='
+            )
+        self._wishes.append(wish)
+
+    def graph(self) -> Graph:
+        """The validated graph of everything declared so far."""
+        return assemble(self.name, tuple(self._tasks.values()), self._links, self._wishes, ids=self.ids)
+
+    def explain(self) -> str:
+        """The plan in words: layers, slots, wirings, constraints and every default that was applied."""
+        return explain(self.graph())
+
+    def check_output(self, task: str, output: str) -> None:
+        """Refuse an output that a task declared so far does not have."""
+        known = self._tasks.get(task)
+        if known is not None and output not in known.outputs:
+            raise FlowError(
+                f'task "{task}" of flow "{self.name}" has no output "{output}";'
+                f" its outputs are {', '.join(known.outputs)}"
+            )
+
+    def _reader(self, form: Form, body: object, inputs: tuple[Input, ...], options: TaskOptions) -> Output:
+        task = declare_task(self.name, form, body, options, taken=self._tasks.keys())
+        where = f'{task.kind} "{task.name}" of flow "{self.name}"'
+        if not inputs:
+            raise FlowError(f"{where} reads nothing; give it at least one input")
+        links = [self._link(given, task.name, where) for given in inputs]
+        self._add(task)
+        self._links.extend(links)
+        return Output(self, task.name)
+
+    def _link(self, given: object, receiver: str, where: str) -> Link:
+        if isinstance(given, str):
+            given = self.output(given)
+        if isinstance(given, Sink):
+            raise FlowError(
+                f'{where} reads sink "{given.name}", but a sink has no outputs; read a task instead'
+            )
+        if not isinstance(given, Output):
+            raise FlowError(f"{where}: an input is an output of a task or its name, not {given!r}")
+        if given.flow is not self:
+            raise FlowError(
+                f'{where} reads "{given.name}" of flow "{given.flow.name}"; both must be in one flow'
+            )
+        return Link(given.name, given.output, receiver, given.wire)
+
+    def _add(self, task: Task) -> None:
+        if task.name in self._tasks:
+            raise FlowError(
+                f'flow "{self.name}" has two tasks "{task.name}";'
+                f' give one of them another name, as in name="{task.name}_2"'
+            )
+        self._tasks[task.name] = task

@@ -1,0 +1,100 @@
+"""The settings of a task: what the user may say, and the checks of each value."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypedDict, TypeVar, get_args
+
+from penstock.durations import Duration, DurationError, milliseconds
+from penstock.flow.errors import FlowError
+from penstock.flow.graph import LatencyKind, OnError
+from penstock.flow.names import check_name
+from penstock.flow.parallelism import Parallelism, fixed
+
+
+class TaskOptions(TypedDict, total=False):
+    """Settings of a task; None says the same as leaving a setting out."""
+
+    name: str | None
+    parallelism: int | Parallelism | None
+    on_error: OnError | None
+    latency: LatencyKind | None
+    every: Duration | None
+    outputs: Sequence[str] | None
+
+
+KNOWN: Final = tuple(TaskOptions.__annotations__)
+CLASS_ATTRIBUTES: Final = ("every", "outputs", "latency")
+_ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
+_LATENCY: Final[tuple[LatencyKind, ...]] = get_args(LatencyKind)
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def check_known(options: Mapping[str, object], where: str) -> None:
+    """Refuse a setting that does not exist."""
+    for option in options:
+        if option not in KNOWN:
+            raise FlowError(f'{where}: unknown setting "{option}"; the settings are {", ".join(KNOWN)}')
+
+
+def declared_by(body: object) -> dict[str, Any]:
+    """The settings that a class declares as attributes."""
+    found = {name: getattr(body, name, None) for name in CLASS_ATTRIBUTES}
+    return {name: value for name, value in found.items() if value is not None and not callable(value)}
+
+
+def checked_parallelism(value: object, where: str) -> Parallelism:
+    """A number of replicas or the result of `elastic`."""
+    if isinstance(value, Parallelism):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise FlowError(
+            f"{where}: parallelism must be a whole number of at least 1 or elastic(...), not {value!r}"
+        )
+    return fixed(value)
+
+
+def checked_on_error(value: object, where: str) -> OnError:
+    """One of the three ways to go on after an exception."""
+    return one_of(value, _ON_ERROR, f"{where}: on_error")
+
+
+def checked_latency(value: object, where: str) -> LatencyKind:
+    """One of the two definitions of task latency."""
+    return one_of(value, _LATENCY, f"{where}: latency")
+
+
+def checked_duration_ms(value: Any, what: str) -> float:
+    """A duration, in milliseconds."""
+    try:
+        return milliseconds(value)
+    except DurationError as error:
+        raise FlowError(f"{what}: {error}") from error
+
+
+def checked_positive_ms(value: Any, what: str) -> float:
+    """A duration above zero, in milliseconds."""
+    found_ms = checked_duration_ms(value, what)
+    if found_ms == 0:
+        raise FlowError(f"{what}: {value!r} is zero; it must be longer")
+    return found_ms
+
+
+def checked_outputs(value: object, where: str) -> tuple[str, ...]:
+    """The names of the outputs of a task: at least one, all different."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise FlowError(f'{where}: outputs must be a tuple of names such as ("hits", "late"), not {value!r}')
+    names = tuple(check_name(name, f"{where}: output name") for name in value)
+    if not names:
+        raise FlowError(f"{where}: outputs is empty; a task without outputs is a sink, so use .sink(...)")
+    for name in names:
+        if names.count(name) > 1:
+            raise FlowError(f'{where}: output "{name}" is listed twice; give every output its own name')
+    return names
+
+
+def one_of(value: object, allowed: tuple[Choice, ...], what: str) -> Choice:
+    """The choice that `value` is."""
+    for choice in allowed:
+        if value == choice:
+            return choice
+    raise FlowError(f"{what} must be one of {', '.join(map(repr, allowed))}, not {value!r}")

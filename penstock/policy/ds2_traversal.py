@@ -1,0 +1,77 @@
+"""How many replicas every task needs, in one walk from the sources (DS2, OSDI 2018, equations 7 and 8).
+
+    pi_i = ceil( r_i / (o_i[lambda_p] / p_i) ),   r_i = sum over senders j of o_j[lambda_o]*             (7)
+    o_j[lambda_o]* = lambda_src of a source, otherwise (o_j[lambda_o] / o_j[lambda_p]) * r_j             (8)
+
+The output passed downstream is that of the real-valued optimum, not of its ceiling. Every stream out of a
+task carries the task's whole output (A_ij = 1). Tasks that cannot be scaled take part in the walk with
+what they let through. 0/0 (an idle task) and x/0 (a task without a rate) are no numbers of replicas: they
+stay unknown.
+"""
+
+import math
+from dataclasses import dataclass
+
+from penstock.policy.ds2_rates import Knowledge, true_rates
+from penstock.stats.snapshot import Snapshot
+
+# A rate that is exactly a multiple of a replica's capacity must not need one more because of rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What equations 7 and 8 say of one task; None for what cannot be known, and then the task to blame."""
+
+    task: str
+    knowledge: Knowledge
+    target_per_s: float | None = None
+    per_replica_per_s: float | None = None
+    selectivity: float | None = None
+    output_per_s: float | None = None
+    blamed: str | None = None
+
+    @property
+    def optimum(self) -> float | None:
+        """The real-valued number of replicas."""
+        if self.target_per_s is None or self.per_replica_per_s is None:
+            return None
+        return self.target_per_s / self.per_replica_per_s
+
+
+def replicas(optimum: float) -> int:
+    """The ceiling of equation 7; at least one replica, also for a task without input."""
+    return max(1, math.ceil(optimum * (1 - _ROUNDING)))
+
+
+def traverse(snapshot: Snapshot) -> dict[str, Need]:
+    """The need of every task, sources included, in topological order."""
+    needs: dict[str, Need] = {}
+    for name in snapshot.topological_order():
+        senders = [needs[stream.sender] for stream in snapshot.streams_into(name)]
+        needs[name] = _source(snapshot, name) if not senders else _need(snapshot, name, senders)
+    return needs
+
+
+def _source(snapshot: Snapshot, name: str) -> Need:
+    rate = snapshot.tasks[name].rate_total
+    if rate is None:
+        return Need(name, Knowledge.MISSING, blamed=name)
+    return Need(name, Knowledge.KNOWN, target_per_s=rate, output_per_s=rate)
+
+
+def _need(snapshot: Snapshot, name: str, senders: list[Need]) -> Need:
+    rates = true_rates(snapshot.tasks[name])
+    per_replica = rates.processing_per_s and rates.processing_per_s / snapshot.tasks[name].parallelism
+    silent = [sender for sender in senders if sender.output_per_s is None]
+    if silent:
+        # What follows a sender whose output is unknown is unknown too; one that was not measured comes first.
+        sender = next((one for one in silent if one.knowledge is not Knowledge.IDLE), silent[0])
+        knowledge = Knowledge.IDLE if sender.knowledge is Knowledge.IDLE else Knowledge.MISSING
+        return Need(name, knowledge, None, per_replica, rates.selectivity, None, sender.blamed or sender.task)
+    target = sum(sender.output_per_s or 0.0 for sender in senders)
+    output = None if rates.selectivity is None else rates.selectivity * target
+    if target == 0:
+        output = 0.0
+    blamed = None if rates.knowledge is Knowledge.KNOWN else name
+    return Need(name, rates.knowledge, target, per_replica, rates.selectivity, output, blamed)

@@ -1,0 +1,1 @@
+"""The controller: observe, decide, apply, and a record of every decision."""

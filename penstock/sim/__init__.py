@@ -1,0 +1,1 @@
+"""The simulated engine: the controller's Engine port over exact queues, at the papers' scale."""

@@ -1,0 +1,220 @@
+"""Which items share an envelope: the sender's batch lifetime and item limit, for all channels at once.
+
+A channel's envelope opens with the first item that finds none open. It ships one lifetime after it opened, or
+with the item that fills it. So, along the items of a channel,
+
+    item k opens an envelope  <=>  time_k >= deadline of the envelope before it
+    ships at                  =   min(time of its first item + lifetime, time of the item that fills it)
+
+Two kernels compute the same thing. `close_by_row` walks along the items of all channels side by side (one
+vector operation per turn: best for many channels with few items each). `close_by_jump` walks from envelope to
+envelope by binary search (best for few or unequal channels). Both see only the items of one time step; an
+envelope that stays open is continued by the next step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.sim.arrays import Bools, Floats, Ints, starts_of, sums_of_runs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NOTHING_OPEN = -np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEnvelopes:
+    """Per channel: when its open envelope will ship (minus infinity: none is open) and how full it is."""
+
+    deadline: Floats
+    filled: Ints
+
+    @classmethod
+    def none(cls, channels: int) -> OpenEnvelopes:
+        return cls(np.full(channels, NOTHING_OPEN), np.zeros(channels, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedRuns:
+    """Consecutive items of a channel that are in one envelope: `size` items at base, base + stride, ...
+
+    `ships_at` lies behind the step's end for an envelope that is still open; `opens` is false for items that
+    joined an envelope opened in an earlier step; `filled` is the envelope's number of items so far.
+    """
+
+    channel: Ints
+    base: Ints
+    stride: int
+    size: Ints
+    ships_at: Floats
+    emit_sum: Floats
+    opens: Bools
+    filled: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Items of senders that deal them to `slots` channels in turn; `times` is sorted by sender, then time.
+
+    `phase` is the slot at which each sender goes on. Channel number = sender x slots + slot.
+    """
+
+    times: Floats
+    counts: Ints
+    phase: Ints
+    slots: int
+
+    def turns(self) -> Floats:
+        """Array of (turn, sender, slot); what lies before a sender's phase is -inf, behind its end +inf."""
+        senders = self.counts.size
+        turns = max(1, -(-int((self.phase + self.counts).max()) // self.slots))
+        width = turns * self.slots
+        cells = np.full(senders * width, np.inf)
+        offset = np.arange(senders) * width + self.phase - starts_of(self.counts)
+        cells[np.arange(self.times.size) + np.repeat(offset, self.counts)] = self.times
+        grid = cells.reshape(senders, width)
+        grid[:, : self.slots][np.arange(self.slots) < self.phase[:, None]] = -np.inf
+        return grid.reshape(senders, turns, self.slots).transpose(1, 0, 2)
+
+    def channel_of_items(self) -> Ints:
+        """The channel of every item, in the order of `times`."""
+        sender = np.repeat(np.arange(self.counts.size), self.counts)
+        turn = np.arange(self.times.size) + np.repeat(self.phase - starts_of(self.counts), self.counts)
+        return sender * self.slots + turn % self.slots
+
+
+def close_by_row(grid: Grid, lifetime_s: float, limit: int | None, before: OpenEnvelopes) -> ClosedRuns:
+    """Walk turn by turn over all channels of the grid."""
+    cells = grid.turns()
+    shape = (cells.shape[1], cells.shape[2])
+    deadline = before.deadline.reshape(shape).copy()
+    filled = before.filled.reshape(shape).copy()
+    run = np.empty(cells.shape, dtype=np.int32)
+    total = np.empty(cells.shape)
+    fresh = np.empty(shape, dtype=bool)
+    real = np.isfinite(cells[0])
+    np.greater_equal(cells[0], deadline, out=fresh)
+    fresh &= real
+    run[0] = real
+    total[0] = np.where(real, cells[0], 0.0)
+    _step(cells[0], fresh, real, deadline, filled, lifetime_s, limit)
+    with np.errstate(invalid="ignore"):
+        for turn in range(1, cells.shape[0]):
+            times = cells[turn]
+            np.greater_equal(times, deadline, out=fresh)
+            same = ~fresh
+            np.multiply(run[turn - 1], same, out=run[turn])
+            run[turn] += 1
+            np.multiply(total[turn - 1], same, out=total[turn])
+            total[turn] += times
+            _step(times, fresh, None, deadline, filled, lifetime_s, limit)
+    return _runs_of(grid, cells, run, total, lifetime_s, limit, before)
+
+
+def _step(
+    times: Floats,
+    fresh: Bools,
+    real: Bools | None,
+    deadline: Floats,
+    filled: Ints,
+    lifetime_s: float,
+    limit: int | None,
+) -> None:
+    np.add(times, lifetime_s, out=deadline, where=fresh)
+    if limit is None:
+        return
+    filled *= ~fresh
+    filled += 1 if real is None else real
+    np.copyto(deadline, times, where=filled >= limit)
+
+
+def _runs_of(
+    grid: Grid,
+    cells: Floats,
+    run: NDArray[np.int32],
+    total: Floats,
+    lifetime_s: float,
+    limit: int | None,
+    before: OpenEnvelopes,
+) -> ClosedRuns:
+    channels = cells.shape[1] * cells.shape[2]
+    last = np.empty(run.shape, dtype=bool)
+    np.equal(run[1:], 1, out=last[:-1])
+    last[-1] = True
+    ends = np.flatnonzero(last)
+    size = run.reshape(-1)[ends].astype(np.int64)
+    emit_sum = total.reshape(-1)[ends]
+    keep = np.flatnonzero((size > 0) & np.isfinite(emit_sum))
+    ends, size, emit_sum = ends[keep], size[keep], emit_sum[keep]
+    turn, channel = np.divmod(ends, channels)
+    sender, slot = np.divmod(channel, grid.slots)
+    final = starts_of(grid.counts)[sender] + turn * grid.slots + slot - grid.phase[sender]
+    base = final - (size - 1) * grid.slots
+    first_turn = turn - size + 1
+    begins = first_turn == (grid.phase[sender] > slot)
+    joins = begins & (grid.times[base] < before.deadline[channel])
+    return _closed(grid.times, channel, base, final, grid.slots, size, emit_sum, joins, lifetime_s, limit, before)
+
+
+def close_by_jump(
+    times: Floats, channel_counts: Ints, lifetime_s: float, limit: int | None, before: OpenEnvelopes
+) -> ClosedRuns:
+    """Walk envelope by envelope; `times` is grouped by channel, `channel_counts` long."""
+    busy = np.flatnonzero(channel_counts)
+    counts = channel_counts[busy]
+    position = starts_of(counts)
+    end = position + counts
+    origin = times.min() if times.size else 0.0
+    span = (times.max() - origin if times.size else 0.0) + 1.0
+    lane = np.arange(busy.size) * span
+    keys = np.repeat(lane, counts) + (times - origin)
+    room = np.iinfo(np.int64).max if limit is None else limit
+    found: list[tuple[Ints, Ints, Ints, Bools]] = []
+    channel = busy
+    joins = times[position] < before.deadline[channel]
+    free = np.where(joins, room - before.filled[channel], room)
+    deadline = np.where(joins, before.deadline[channel], times[position] + lifetime_s)
+    while channel.size:
+        reach = np.searchsorted(keys, lane + np.minimum(deadline - origin, span), side="left")
+        stop = np.minimum(np.maximum(reach, position + 1), end)
+        stop = np.where(stop - position > free, position + free, stop)
+        found.append((channel, position, stop - position, joins))
+        more = stop < end
+        channel, position, end, lane = channel[more], stop[more], end[more], lane[more]
+        joins = np.zeros(channel.size, dtype=bool)
+        free = np.full(channel.size, room)
+        deadline = times[position] + lifetime_s
+    if not found:
+        nothing = np.empty(0, dtype=np.int64)
+        found.append((nothing, nothing, nothing, np.empty(0, dtype=bool)))
+    channels, base, size = (np.concatenate([part[i] for part in found]) for i in range(3))
+    joined = np.concatenate([part[3] for part in found])
+    order = np.argsort(base, kind="stable")
+    channels, base, size, joined = channels[order], base[order], size[order], joined[order]
+    emit_sum = sums_of_runs(times, size)
+    return _closed(times, channels, base, base + size - 1, 1, size, emit_sum, joined, lifetime_s, limit, before)
+
+
+def _closed(
+    times: Floats,
+    channel: Ints,
+    base: Ints,
+    final: Ints,
+    stride: int,
+    size: Ints,
+    emit_sum: Floats,
+    joins: Bools,
+    lifetime_s: float,
+    limit: int | None,
+    before: OpenEnvelopes,
+) -> ClosedRuns:
+    ships_at = np.where(joins, before.deadline[channel], times[base] + lifetime_s)
+    filled = np.where(joins, before.filled[channel], 0) + size
+    if limit is not None:
+        ships_at = np.where(filled >= limit, times[final], ships_at)
+    return ClosedRuns(channel, base, stride, size, ships_at, emit_sum, ~joins, filled)

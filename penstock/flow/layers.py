@@ -121,16 +121,24 @@ class Layout:
 
     def _check_pool(self, name: str, pool: int) -> None:
         task = self.graph.task(name)
-        if task.kind == "source" and pool != task.parallelism.pool:
-            raise FlowError(
-                f'pool of {pool} for source "{name}" of flow "{self.graph.name}": a source has a replica for'
-                f" each of its {task.parallelism.pool} partitions; change the source instead"
-            )
+        what = f'pool of {pool} for {task.kind} "{name}" of flow "{self.graph.name}"'
+        if isinstance(pool, bool) or not isinstance(pool, int):
+            raise FlowError(f"{what} is not a whole number; give one within 1 to {task.parallelism.max}")
         if not 1 <= pool <= task.parallelism.max:
             raise FlowError(
-                f'pool of {pool} for task "{name}" of flow "{self.graph.name}" is outside'
-                f" 1 to {task.parallelism.max}; raise its max or choose a pool within it"
+                f"{what} is outside 1 to {task.parallelism.max}; raise its max or choose a pool within it"
             )
+        for other in map(self.graph.task, self.abreast_of(name)):
+            if other.kind == "source" and pool != other.parallelism.pool:
+                which = (
+                    "a source"
+                    if other is task
+                    else f'forward streams connect it with source "{other.name}", which'
+                )
+                raise FlowError(
+                    f"{what}: {which} has a replica for each of its {other.parallelism.pool} partitions;"
+                    " change the source instead"
+                )
 
 
 def lay_out(graph: Graph) -> Layout:

@@ -1,0 +1,195 @@
+"""Bodies of tasks: mistakes are refused where the flow is declared."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from penstock.flow import FlowError
+from penstock.flow.bodies import check_function, check_object, check_sink
+from penstock.flow.graph import Form
+
+
+def one(item: Any) -> Any: ...
+
+
+def two(item: Any, other: Any) -> Any: ...
+
+
+def many(item: Any) -> Iterator[Any]:
+    yield item
+
+
+async def later(item: Any) -> Any: ...
+
+
+async def trickle(item: Any) -> AsyncIterator[Any]:
+    yield item
+
+
+class Plain:
+    def process(self, item: Any, out: Any) -> None: ...
+
+
+class Static:
+    @staticmethod
+    def process(item: Any, out: Any) -> None: ...
+
+
+class Timed(Plain):
+    def timer(self, out: Any) -> None: ...
+
+
+class DeafTimer(Plain):
+    def timer(self) -> None: ...
+
+
+class Narrow:
+    def process(self, item: Any) -> None: ...
+
+
+class Yielding:
+    def process(self, item: Any, out: Any) -> Iterator[Any]:
+        yield item
+
+
+class Async:
+    async def process(self, item: Any, out: Any) -> None: ...
+
+
+class Needy(Plain):
+    def __init__(self, path: str) -> None: ...
+
+
+class Writer:
+    def write(self, item: Any) -> None: ...
+
+
+class NeedyWriter(Writer):
+    def __init__(self, path: str) -> None: ...
+
+
+class WideWriter:
+    def write(self, item: Any, other: Any) -> None: ...
+
+
+class CallsLikeAGenerator:
+    def __call__(self, item: Any) -> Iterator[Any]:
+        yield item
+
+
+FUNCTIONS: tuple[Form, ...] = ("map", "flat_map", "filter")
+
+
+@pytest.mark.parametrize("form", FUNCTIONS)
+@pytest.mark.parametrize("body", [one, lambda item: item, str, int, print, "x".join, lambda *items: items])
+def test_functions_accepted(form: Form, body: object) -> None:
+    check_function(body, form, "here")
+
+
+def test_flat_map_may_yield() -> None:
+    check_function(many, "flat_map", "here")
+    check_function(CallsLikeAGenerator(), "flat_map", "here")
+
+
+@pytest.mark.parametrize(
+    ("form", "body", "message"),
+    [
+        ("map", two, "here: the function must accept one argument, the item"),
+        ("map", lambda: 1, "here: the function must accept one argument, the item"),
+        ("map", 7, "here: map takes a function of one item, not 7"),
+        ("filter", Plain, "here: filter takes a function, but this has process(item, out); use .task(...)"),
+        ("map", many, "here: the function yields, so map would get a generator; use .flat_map(...)"),
+        (
+            "filter",
+            CallsLikeAGenerator(),
+            "here: the function yields, so filter would get a generator; use .flat_map(...)",
+        ),
+        ("map", later, "here: async functions are not awaited; make it a plain function"),
+        ("flat_map", trickle, "here: async functions are not awaited; make it a plain function"),
+    ],
+)
+def test_functions_refused(form: Form, body: object, message: str) -> None:
+    with pytest.raises(FlowError) as refused:
+        check_function(body, form, "here")
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("body", [Plain, Plain(), Static, Static(), Needy("path")])
+def test_objects_accepted(body: object) -> None:
+    check_object(body, timed=False, where="here")
+
+
+def test_timed_objects_accepted() -> None:
+    check_object(Timed, timed=True, where="here")
+    check_object(Timed(), timed=True, where="here")
+
+
+@pytest.mark.parametrize(
+    ("body", "timed", "message"),
+    [
+        (
+            one,
+            False,
+            "here: there is no method process(item, out); use .map(...), .flat_map(...) or .filter(...)",
+        ),
+        (7, False, "here: there is no method process(item, out); add the method"),
+        (Narrow, False, "here: process must accept two arguments, process(item, out)"),
+        (Narrow(), False, "here: process must accept two arguments, process(item, out)"),
+        (Yielding, False, "here: process yields, but nothing would read it; call out(item) instead"),
+        (Async(), False, "here: async functions are not awaited; make it a plain function"),
+        (Needy, False, "here: class Needy needs arguments; give an object of it instead"),
+        (
+            Plain,
+            True,
+            "here: every is given, but there is no method timer(out); add it or remove every",
+        ),
+        (Timed, False, 'here: timer(out) would never be called; say how often, as in every="200 ms"'),
+        (DeafTimer, True, "here: timer must accept one argument, timer(out)"),
+    ],
+)
+def test_objects_refused(body: object, timed: bool, message: str) -> None:
+    with pytest.raises(FlowError) as refused:
+        check_object(body, timed=timed, where="here")
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("body", "form"),
+    [
+        (print, "sink_function"),
+        (one, "sink_function"),
+        ([].append, "sink_function"),
+        (Writer, "sink_object"),
+        (Writer(), "sink_object"),
+        (NeedyWriter("path"), "sink_object"),
+    ],
+)
+def test_sinks_accepted(body: object, form: Form) -> None:
+    assert check_sink(body, "here") == form
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            7,
+            "here: a sink is a function of one item, or a class or object with write(item), not 7",
+        ),
+        (
+            int,
+            "here: a sink is a function of one item, or a class or object with write(item),"
+            " not <class 'int'>",
+        ),
+        (Plain, "here: a sink has write(item), but this has process(item, out); use .task(...)"),
+        (two, "here: the function must accept one argument, the item"),
+        (many, "here: the function yields, but nothing would read it; write the item instead"),
+        (later, "here: async functions are not awaited; make it a plain function"),
+        (NeedyWriter, "here: class NeedyWriter needs arguments; give an object of it instead"),
+        (WideWriter, "here: write must accept one argument, write(item)"),
+    ],
+)
+def test_sinks_refused(body: object, message: str) -> None:
+    with pytest.raises(FlowError) as refused:
+        check_sink(body, "here")
+    assert str(refused.value) == message

@@ -1,0 +1,257 @@
+"""From what a user gave to a task: names, settings, defaults, and refusals in the user's words."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.flow import Flow, FlowError, Output, elastic, task
+from penstock.flow.graph import Task
+from penstock.flow.parallelism import fixed
+from tests.flow.random_flows import Partitioned, Splitter, ignore
+
+
+class Named(Partitioned):
+    name = "tweets"
+
+
+class Timed:
+    every = "200 ms"
+    latency = "read_write"
+
+    def process(self, item: object, out: object) -> None: ...
+
+    def timer(self, out: object) -> None: ...
+
+
+class Writer:
+    def write(self, item: object) -> None: ...
+
+
+class Talkative(Writer):
+    outputs = ("echo",)
+
+
+class TimedWriter(Writer):
+    every = "1 s"
+
+
+def source(flow: Flow | None = None) -> Output:
+    return (flow or Flow("f")).source(Partitioned(2), name="s")
+
+
+def only(flow: Flow, name: str) -> Task:
+    return flow.graph().task(name)
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "name", "defaults"),
+    [
+        (Partitioned(3), None, "partitioned", ("name",)),
+        (Named(3), None, "tweets", ()),
+        (Named(3), "numbers", "numbers", ()),
+    ],
+)
+def test_sources(body: Partitioned, given: str | None, name: str, defaults: tuple[str, ...]) -> None:
+    flow = Flow("f")
+    flow.source(body, name=given).sink(ignore)
+    made = only(flow, name)
+    assert (made.kind, made.form, made.body, made.parallelism) == ("source", "source", body, fixed(3))
+    assert (made.outputs, made.defaults) == (("out",), defaults)
+
+
+@pytest.mark.parametrize("partitions", [0, -1, True, 2.0, "2", None])
+def test_sources_need_partitions(partitions: Any) -> None:
+    with pytest.raises(FlowError) as refused:
+        Flow("f").source(Partitioned(partitions))
+    assert str(refused.value) == (
+        'source "partitioned" of flow "f": attribute partitions must be a whole number of at least 1,'
+        f" not {partitions!r}"
+    )
+
+
+def test_something_without_partitions_is_no_source() -> None:
+    with pytest.raises(FlowError, match='source "object" of flow "f": attribute partitions must be'):
+        Flow("f").source(object())  # type: ignore[arg-type]
+
+
+def test_defaults_of_a_function() -> None:
+    output = source()
+    output.map(ignore).sink(print)
+    made = only(output.flow, "ignore")
+    assert made == Task(
+        "ignore",
+        "task",
+        "map",
+        ignore,
+        fixed(1),
+        "fail",
+        "read_ready",
+        None,
+        ("out",),
+        ("name", "parallelism", "on_error", "latency"),
+    )
+
+
+def test_defaults_of_a_sink() -> None:
+    output = source()
+    output.sink(Writer)
+    made = only(output.flow, "Writer")
+    assert made == Task(
+        "Writer",
+        "sink",
+        "sink_object",
+        Writer,
+        fixed(1),
+        outputs=(),
+        defaults=("name", "parallelism", "on_error"),
+    )
+
+
+def test_class_attributes_and_their_override() -> None:
+    output = source()
+    output.task(Timed).sink(print)
+    output.task(Timed, name="faster", every="50 ms", latency="read_ready").sink(ignore)
+    assert (only(output.flow, "Timed").every_ms, only(output.flow, "Timed").latency) == (200.0, "read_write")
+    assert (only(output.flow, "faster").every_ms, only(output.flow, "faster").latency) == (50.0, "read_ready")
+    assert only(output.flow, "Timed").defaults == ("name", "parallelism", "on_error", "outputs")
+
+
+def test_lambdas_are_numbered() -> None:
+    output = source()
+    output.map(lambda item: item).map(lambda item: item).filter(lambda item: item).sink(lambda item: None)
+    assert [made.name for made in output.flow.graph().tasks] == ["s", "map_1", "map_2", "filter_1", "sink_1"]
+
+
+def test_numbers_of_lambdas_avoid_names_already_taken() -> None:
+    output = source()
+    output.map(ignore, name="map_1").map(lambda item: item).sink(print)
+    assert [made.name for made in output.flow.graph().tasks] == ["s", "map_1", "map_2", "print"]
+
+
+def test_a_partial_has_the_name_and_the_settings_of_its_function() -> None:
+    @task(parallelism=3)
+    def scale(factor: int, item: int) -> int:
+        return factor * item
+
+    output = source()
+    output.map(functools.partial(scale, 2)).sink(print)
+    assert only(output.flow, "scale").parallelism == fixed(3)
+
+
+@task(outputs=("a", "b"))
+def with_outputs(item: object) -> None: ...
+
+
+@task(every="1 s")
+def with_every(item: object) -> None: ...
+
+
+@task(latency="read_write")
+def slow(item: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda s: s.map(ignore, parallelism=0),
+            'task "ignore" of flow "f": parallelism must be a whole number of at least 1 or elastic(...), not 0',
+        ),
+        (
+            lambda s: s.map(ignore, parallelism="4"),
+            'task "ignore" of flow "f": parallelism must be a whole number of at least 1 or elastic(...),'
+            " not '4'",
+        ),
+        (
+            lambda s: s.map(ignore, on_error="ignore"),
+            "task \"ignore\" of flow \"f\": on_error must be one of 'fail', 'skip', 'dead_letter',"
+            " not 'ignore'",
+        ),
+        (
+            lambda s: s.map(ignore, latency="read"),
+            "task \"ignore\" of flow \"f\": latency must be one of 'read_ready', 'read_write', not 'read'",
+        ),
+        (
+            lambda s: s.task(Timed, every="0 s"),
+            'task "Timed" of flow "f": every: \'0 s\' is zero; it must be longer',
+        ),
+        (
+            lambda s: s.task(Timed, every=-1),
+            'task "Timed" of flow "f": every: -1 is a negative duration; it must be 0 or more',
+        ),
+        (
+            lambda s: s.task(Splitter, outputs="hits"),
+            'task "Splitter" of flow "f": outputs must be a tuple of names such as ("hits", "late"), not \'hits\'',
+        ),
+        (
+            lambda s: s.task(Splitter, outputs=()),
+            'task "Splitter" of flow "f": outputs is empty; a task without outputs is a sink, so use .sink(...)',
+        ),
+        (
+            lambda s: s.task(Splitter, outputs=("a", "a")),
+            'task "Splitter" of flow "f": output "a" is listed twice; give every output its own name',
+        ),
+        (
+            lambda s: s.task(Splitter, outputs=("a.b",)),
+            'task "Splitter" of flow "f": output name \'a.b\' is not allowed; use letters, digits, _ and -,'
+            " beginning with a letter or _",
+        ),
+        (
+            lambda s: s.map(with_outputs),
+            'task "with_outputs" of flow "f": a function has one output; use a class with process(item, out)'
+            " for more",
+        ),
+        (
+            lambda s: s.map(with_every),
+            'task "with_every" of flow "f": a function has no timer; use a class with timer(out),'
+            " or remove every",
+        ),
+        (
+            lambda s: s.sink(with_outputs),
+            'sink "with_outputs" of flow "f": a sink has no outputs; use .task(...) and give each output its'
+            " own sink",
+        ),
+        (
+            lambda s: s.sink(Talkative()),
+            'sink "Talkative" of flow "f": a sink has no outputs; use .task(...) and give each output its own'
+            " sink",
+        ),
+        (
+            lambda s: s.sink(slow),
+            'sink "slow" of flow "f": a sink writes no items, so its latency is read_ready; remove latency',
+        ),
+        (
+            lambda s: s.sink(TimedWriter),
+            'sink "TimedWriter" of flow "f": a sink has no timer; use .task(...) before it, or remove every',
+        ),
+        (
+            lambda s: s.map(ignore, replicas=4),
+            'flow "f": map: unknown setting "replicas"; the settings are'
+            " name, parallelism, on_error, latency, every, outputs",
+        ),
+        (lambda s: s.map(ignore, name=""), 'flow "f": map name is empty; give it at least one letter'),
+        (
+            lambda s: s.sink(ignore, name="my sink"),
+            "flow \"f\": sink name 'my sink' is not allowed; use letters, digits, _ and -,"
+            " beginning with a letter or _",
+        ),
+        (
+            lambda s: s.map(type("Größe", (), {"__call__": lambda self, item: item})()),
+            "flow \"f\": map name 'Größe' is not allowed; use letters, digits, _ and -, beginning with a"
+            " letter or _; or give it one with name=",
+        ),
+    ],
+)
+def test_refused(use: Callable[[Any], object], message: str) -> None:
+    output = source()
+    with pytest.raises(FlowError) as refused:
+        use(output)
+    assert str(refused.value) == message
+
+
+def test_elastic_is_taken_as_it_is() -> None:
+    output = source()
+    output.map(ignore, parallelism=elastic(1, 16, initial=4)).sink(print)
+    assert only(output.flow, "ignore").parallelism == elastic(1, 16, initial=4, pool=8)

@@ -1,0 +1,65 @@
+"""Checks of single settings: any value is taken or refused with the place it was given at."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.flow import FlowError
+from penstock.flow.options import (
+    KNOWN,
+    check_known,
+    checked_outputs,
+    checked_parallelism,
+    checked_positive_ms,
+    declared_by,
+)
+from penstock.flow.parallelism import fixed
+
+anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text())
+
+
+@given(anything)
+def test_parallelism(value: Any) -> None:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        assert checked_parallelism(value, "here") == fixed(value)
+    else:
+        with pytest.raises(FlowError, match=r"^here: parallelism must be "):
+            checked_parallelism(value, "here")
+
+
+@given(st.lists(st.from_regex("[a-z]{1,2}", fullmatch=True)))
+def test_outputs(names: list[str]) -> None:
+    if names and len(set(names)) == len(names):
+        assert checked_outputs(names, "here") == tuple(names)
+    else:
+        with pytest.raises(FlowError, match=r"^here: output"):
+            checked_outputs(names, "here")
+
+
+@given(anything)
+def test_positive_durations(value: Any) -> None:
+    try:
+        found_ms = checked_positive_ms(value, "here: every")
+    except FlowError as refused:
+        message = str(refused)
+    else:
+        message = "here: every: taken"
+        assert found_ms > 0
+    assert message.startswith("here: every: ")
+
+
+def test_class_attributes_are_settings_but_methods_are_not() -> None:
+    class Odd:
+        latency = "read_write"
+
+        def every(self) -> None: ...
+
+    assert declared_by(Odd) == {"latency": "read_write"}
+
+
+def test_known_settings() -> None:
+    check_known(dict.fromkeys(KNOWN), "here")
+    with pytest.raises(FlowError, match=r"^here: unknown setting"):
+        check_known({"Name": "x"}, "here")

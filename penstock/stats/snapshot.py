@@ -1,4 +1,4 @@
-"""The snapshot's format, read and written: JSON to structs and back, with errors that name the field in the user's words.
+"""The snapshot's format, read and written; errors name the field in the user's words.
 
 msgspec checks the types; it calls a key of a dictionary `[...]`, so each task is converted on its own and its
 name put in front. Python's json module reads the text: it lets NaN through to where it can be named.

@@ -55,7 +55,8 @@ def _check_constraints(snapshot: Snapshot) -> None:
             )
         if not STATISTIC.fullmatch(constraint.statistic):
             raise SnapshotError(
-                f"{path}.statistic: {constraint.statistic!r} is not known; use 'mean' or a percentile such as 'p95'"
+                f"{path}.statistic: {constraint.statistic!r} is not known;"
+                " use 'mean' or a percentile such as 'p95'"
             )
         _check_sequence(snapshot, constraint, f"{path}.sequence")
         for stream in constraint.streams():

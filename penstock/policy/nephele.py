@@ -1,0 +1,199 @@
+"""Policy `nephele`: adaptive output batching, elastic scaling and dynamic task chaining, as in the thesis.
+
+The three read the same snapshot and do not wait for each other. Scaling rests for some intervals after
+replicas were added (section 4.6.4): new ones need time to work off what queued up before they came.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from penstock.policy.batching import Batching, adjust_lifetimes
+from penstock.policy.batching_buffers import BufferRules, size_buffers
+from penstock.policy.chaining import Chaining, chain_2012, chain_tasks
+from penstock.policy.decision import Decision, Reason
+from penstock.policy.scaling import ScalingRules, keep_forward_equal, scale_reactively
+from penstock.policy.scaling_model import FitLimits
+from penstock.stats.snapshot import Snapshot
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class NepheleParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The constants of the thesis; `None` or "off" switches a part off."""
+
+    batching_weight: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="w_ob: share of the time the tasks leave that batching may use; queues get the rest",
+            extra={"unit": "share"},
+        ),
+    ] = 0.8
+    utilization_max: Annotated[
+        float,
+        Meta(
+            gt=0,
+            lt=1,
+            description="rho_max: most load of the average replica (scaling) or of a chain (chaining)",
+            extra={"unit": "share"},
+        ),
+    ] = 0.9
+    bottleneck_utilization: Annotated[
+        float,
+        Meta(gt=0, description="load from which a task is a bottleneck", extra={"unit": "share"}),
+    ] = 0.99
+    fit_limits: Annotated[
+        tuple[float, float] | None,
+        Meta(
+            description="bounds on e, measured over predicted queue wait; the public code has [0.8, 1.2]",
+            extra={"unit": "ratio"},
+        ),
+    ] = None
+    inactive_intervals: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="intervals without scaling after replicas were added (thesis 3, ICDCS 2015 2)",
+            extra={"unit": "intervals"},
+        ),
+    ] = 3
+    min_change: Annotated[
+        float,
+        Meta(
+            ge=0,
+            lt=1,
+            description="smallest change of a task's replicas that is made; the public code has 0.04",
+            extra={"unit": "share"},
+        ),
+    ] = 0.0
+    rebalance_step: Annotated[
+        Literal["variable", "unit"],
+        Meta(description="variable: ICDCS 2015; unit: thesis, algorithm 7; the result is the same"),
+    ] = "variable"
+    batching: Annotated[
+        Literal["lifetime", "buffer_2012", "off"],
+        Meta(description="lifetime: thesis, algorithm 3; buffer_2012: HPDC 2012, r = 0.98 and s = 1.1"),
+    ] = "lifetime"
+    chaining: Annotated[
+        Literal["thesis", "rule_2012", "off"],
+        Meta(description="thesis: algorithms 9 and 10; rule_2012: HPDC 2012"),
+    ] = "thesis"
+    scaling: Annotated[
+        Literal["reactive", "off"], Meta(description="reactive: ScaleReactively, algorithm 8")
+    ] = "reactive"
+    buffer_shrink: Annotated[
+        float,
+        Meta(gt=0, lt=1, description="r of buffer_2012, per ms of batching delay", extra={"unit": "ratio"}),
+    ] = 0.98
+    buffer_grow: Annotated[float, Meta(gt=1, description="s of buffer_2012", extra={"unit": "ratio"})] = 1.1
+
+
+class NepheleMemory(msgspec.Struct, frozen=True):
+    """The replicas last seen and last asked for, and for how many intervals scaling still rests."""
+
+    seen: dict[str, int] = {}
+    asked: dict[str, int] = {}
+    resting: int = 0
+    feasible: bool = True
+
+
+class Nephele:
+    """The policy of the thesis."""
+
+    name = "nephele"
+
+    def __init__(self, parameters: NepheleParameters | None = None) -> None:
+        self.parameters = parameters if parameters is not None else NepheleParameters()
+
+    def initial_memory(self) -> NepheleMemory:
+        """Nothing seen, not resting."""
+        return NepheleMemory()
+
+    def decide(self, snapshot: Snapshot, memory: NepheleMemory) -> tuple[Decision, NepheleMemory]:
+        """Batch lifetimes, replicas and chains for this snapshot."""
+        batching = self._batching(snapshot)
+        chaining = self._chaining(snapshot)
+        replicas, reasons, feasible, memory = self._scaling(snapshot, memory)
+        decision = Decision(
+            policy=self.name,
+            parallelism=replicas,
+            batch_lifetime_ms=batching.lifetimes_ms,
+            chains=chaining.chains,
+            feasible=feasible,
+            reasons=[*_statistics(snapshot), *batching.reasons, *reasons, *chaining.reasons],
+        )
+        return decision, memory
+
+    def _batching(self, snapshot: Snapshot) -> Batching:
+        own = self.parameters
+        if own.batching == "lifetime":
+            return adjust_lifetimes(snapshot, own.batching_weight)
+        if own.batching == "buffer_2012":
+            return size_buffers(snapshot, BufferRules(shrink=own.buffer_shrink, grow=own.buffer_grow))
+        return Batching({}, [])
+
+    def _chaining(self, snapshot: Snapshot) -> Chaining:
+        if self.parameters.chaining == "thesis":
+            return chain_tasks(snapshot, self.parameters.utilization_max)
+        if self.parameters.chaining == "rule_2012":
+            return chain_2012(snapshot, self.parameters.utilization_max)
+        return Chaining(snapshot.chains, [])
+
+    def _scaling(
+        self, snapshot: Snapshot, memory: NepheleMemory
+    ) -> tuple[dict[str, int], list[Reason], bool, NepheleMemory]:
+        own = self.parameters
+        now = {name: task.parallelism for name, task in snapshot.elastic_tasks().items()}
+        if own.scaling == "off":
+            return now, [], True, memory
+        grown = any(count > memory.seen.get(name, count) for name, count in now.items())
+        if (grown and own.inactive_intervals) or memory.resting:
+            return self._rest(now, memory, grown=grown)
+        scaling = scale_reactively(snapshot, self._rules())
+        wanted = {**now, **keep_forward_equal(snapshot, scaling.replicas)}
+        asked = {name: self._worthwhile(count, wanted[name]) for name, count in now.items()}
+        added = any(asked[name] > count for name, count in now.items())
+        resting = own.inactive_intervals if added else 0
+        memory = NepheleMemory(now, asked, resting, scaling.feasible)
+        return asked, scaling.reasons, scaling.feasible, memory
+
+    def _rest(
+        self, now: dict[str, int], memory: NepheleMemory, *, grown: bool
+    ) -> tuple[dict[str, int], list[Reason], bool, NepheleMemory]:
+        """Repeat what was asked for, since it may still be under way; the count begins when replicas came."""
+        asked = (
+            {name: memory.asked.get(name, count) for name, count in now.items()} if memory.resting else now
+        )
+        resting = self.parameters.inactive_intervals if grown else memory.resting
+        why = f"replicas were added, and nothing is scaled for {resting} interval(s) from here on"
+        memory = NepheleMemory(now, asked, max(0, resting - 1), memory.feasible)
+        return asked, [Reason(rule="inactive", why=why)], memory.feasible, memory
+
+    def _rules(self) -> ScalingRules:
+        own = self.parameters
+        return ScalingRules(
+            batching_weight=own.batching_weight,
+            utilization_max=own.utilization_max,
+            bottleneck_utilization=own.bottleneck_utilization,
+            fit_limits=None if own.fit_limits is None else FitLimits(*own.fit_limits),
+            step=own.rebalance_step,
+        )
+
+    def _worthwhile(self, now: int, wanted: int) -> int:
+        return wanted if abs(wanted - now) >= self.parameters.min_change * now else now
+
+
+def _statistics(snapshot: Snapshot) -> list[Reason]:
+    """The thesis bounds means; a constraint on a percentile is treated as one on the mean, and says so."""
+    return [
+        Reason(
+            rule="statistic",
+            constraint=constraint.name,
+            why=f"nephele bounds the mean, and the {constraint.statistic} of {constraint.name} may be above",
+        )
+        for constraint in snapshot.constraints
+        if constraint.statistic != "mean"
+    ]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.policy.ds2 import Ds2, Ds2Parameters
 from penstock.policy.registry import create_policy
 from penstock.stats.snapshot import Snapshot, TaskStats
-from tests.policy.linear_flows import WORD_COUNT, LinearFlow, Operator, linear_flows, some_parallelism
+from tests.policy.linear_flows import WORD_COUNT, LinearFlow, Operator, linear_flows, parallelisms
 
 
 def decide(snapshot: Snapshot, **settings: Any) -> Any:
@@ -44,7 +44,7 @@ def test_linear_operators_settle_after_one_step_and_stay(data: st.DataObject) ->
     fixed = {name for name, operator in flow.operators.items() if not operator.elastic}
     policy = Ds2(Ds2Parameters())
     memory = policy.initial_memory()
-    parallelism = some_parallelism(data.draw, flow)
+    parallelism = data.draw(parallelisms(flow))
     visited = []
     for _ in range(4):
         decision, memory = policy.decide(flow.snapshot(parallelism), memory)
@@ -58,7 +58,7 @@ def test_linear_operators_settle_after_one_step_and_stay(data: st.DataObject) ->
 def test_decisions_are_deterministic_and_within_limits(data: st.DataObject) -> None:
     flow = data.draw(linear_flows())
     limits = data.draw(st.tuples(st.integers(1, 5), st.integers(5, 12)))
-    snapshot = flow.snapshot(some_parallelism(data.draw, flow))
+    snapshot = flow.snapshot(data.draw(parallelisms(flow)))
     for name in flow.operators:
         snapshot = with_task(snapshot, name, min=limits[0], max=limits[1])
     first, second = decide(snapshot), decide(snapshot)

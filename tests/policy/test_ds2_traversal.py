@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.policy.ds2_rates import Knowledge
 from penstock.policy.ds2_traversal import replicas, traverse
 from penstock.stats.snapshot import Snapshot, TaskStats
-from tests.policy.linear_flows import WORD_COUNT, LinearFlow, linear_flows, some_parallelism
+from tests.policy.linear_flows import WORD_COUNT, LinearFlow, linear_flows, parallelisms
 
 
 def solve(flow: LinearFlow) -> dict[str, float]:
@@ -33,7 +33,7 @@ def solve(flow: LinearFlow) -> dict[str, float]:
 @given(st.data())
 def test_equals_the_linear_system_on_random_graphs(data: st.DataObject) -> None:
     flow = data.draw(linear_flows())
-    needs = traverse(flow.snapshot(some_parallelism(data.draw, flow)))
+    needs = traverse(flow.snapshot(data.draw(parallelisms(flow))))
     for name, optimum in solve(flow).items():
         assert needs[name].optimum == pytest.approx(optimum, rel=1e-6)
 
@@ -41,8 +41,8 @@ def test_equals_the_linear_system_on_random_graphs(data: st.DataObject) -> None:
 @given(st.data())
 def test_estimate_does_not_depend_on_the_present_parallelism(data: st.DataObject) -> None:
     flow = data.draw(linear_flows())
-    first = traverse(flow.snapshot(some_parallelism(data.draw, flow)))
-    second = traverse(flow.snapshot(some_parallelism(data.draw, flow)))
+    first = traverse(flow.snapshot(data.draw(parallelisms(flow))))
+    second = traverse(flow.snapshot(data.draw(parallelisms(flow))))
     for name in flow.operators:
         assert first[name].optimum == pytest.approx(second[name].optimum, rel=1e-6)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from penstock.policy.load import delivered_share, same_load, source_rates, source_shortfall
 from penstock.stats.snapshot import Snapshot, TaskStats
-from tests.policy.linear_flows import WORD_COUNT, linear_flows, some_parallelism
+from tests.policy.linear_flows import WORD_COUNT, linear_flows, parallelisms
 
 
 def test_bottleneck_decides_the_share() -> None:
@@ -18,7 +18,7 @@ def test_bottleneck_decides_the_share() -> None:
 @given(st.data())
 def test_share_lies_between_nothing_and_everything(data: st.DataObject) -> None:
     flow = data.draw(linear_flows())
-    share = delivered_share(flow.snapshot(some_parallelism(data.draw, flow)))
+    share = delivered_share(flow.snapshot(data.draw(parallelisms(flow))))
     assert share is not None
     assert 0 < share <= 1
 

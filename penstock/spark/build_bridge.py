@@ -1,7 +1,7 @@
 """Compiles the Java bridge with plain `javac` against the jars inside the installed pyspark wheel.
 
-Run as a file (`python penstock/spark/build_bridge.py`) or called by the build hook; it imports nothing of Penstock,
-so that it works in an isolated build environment.
+Run as a file (`python penstock/spark/build_bridge.py`) or called by the build hook; it imports nothing of
+Penstock, so that it works in an isolated build environment.
 """
 
 import hashlib
@@ -37,7 +37,8 @@ def find_javac(environment: Mapping[str, str]) -> str:
         javac = shutil.which("javac", path=environment.get("PATH"))
     if javac is None:
         raise BridgeBuildError(
-            f"the Java bridge needs `javac` of a JDK {JAVA_RELEASE} or newer and none was found in JAVA_HOME or on the path; "
+            f"the Java bridge needs `javac` of a JDK {JAVA_RELEASE} or newer and none was found in JAVA_HOME "
+            "or on the path; "
             "install one with `scripts/install_jdk.sh` (or your package manager) and build again"
         )
     said = subprocess.run([javac, "-version"], capture_output=True, text=True, check=False)
@@ -55,7 +56,9 @@ def pyspark_home() -> Path:
     """Directory of the installed pyspark, found without importing it."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise BridgeBuildError("the Java bridge is compiled against pyspark 4.3.0, which is not installed here")
+        raise BridgeBuildError(
+            "the Java bridge is compiled against pyspark 4.3.0, which is not installed here"
+        )
     return Path(spec.origin).parent
 
 
@@ -63,7 +66,9 @@ def java_sources(sources: Path) -> list[Path]:
     """Every Java file of the bridge, in a fixed order."""
     found = sorted(sources.rglob("*.java"))
     if not found:
-        raise BridgeBuildError(f"no Java sources of the bridge under {sources}; build from a complete checkout")
+        raise BridgeBuildError(
+            f"no Java sources of the bridge under {sources}; build from a complete checkout"
+        )
     return found
 
 
@@ -114,7 +119,9 @@ def build(sources: Path = SOURCES, jar: Path = JAR) -> Path:
         command += ["-cp", str(spark / "jars" / "*"), "-d", classes, *map(str, files)]
         outcome = subprocess.run(command, capture_output=True, text=True, check=False)
         if outcome.returncode != 0:
-            raise BridgeBuildError(f"javac could not compile the Java bridge:\n{outcome.stdout}{outcome.stderr}")
+            raise BridgeBuildError(
+                f"javac could not compile the Java bridge:\n{outcome.stdout}{outcome.stderr}"
+            )
         pack(Path(classes), fingerprint, jar)
     return jar
 

@@ -1,0 +1,147 @@
+"""An open-loop source: every item has a due time that does not depend on how fast anything downstream is."""
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock import durations
+from penstock.durations import Duration
+from penstock.io.protocol import SourceClock
+from penstock.io.schedule import NS_PER_S, Schedule, as_schedule
+
+Make = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Paced:
+    """Item k of all is due at T(k) of the schedule and belongs to partition k mod partitions.
+
+    The offset of a partition is how many of its items have been read. A run that begins at offset j goes on
+    with the schedule there: item k is due at run start + T(k) - T(j * partitions).
+    """
+
+    make: Make
+    schedule: Schedule
+    partitions: int
+    seed: int
+    total: int | None
+    wants_due: bool
+    name: str = "paced"
+
+    def start(self, partition: int) -> int:  # noqa: ARG002 - all partitions begin alike
+        return 0
+
+    def open(self, partition: int, offset: int, clock: SourceClock) -> "PacedReader":
+        return PacedReader(self, partition, offset, clock)
+
+    def count(self, partition: int) -> int | None:
+        """How many items a partition has in all; None without an end."""
+        return None if self.total is None else len(range(partition, self.total, self.partitions))
+
+
+@dataclass
+class PacedReader:
+    """Makes what is due by now, however late it comes: a source that was held up catches up."""
+
+    source: Paced
+    partition: int
+    offset: int
+    clock: SourceClock
+    now_ns: Callable[[], int] = time.monotonic_ns
+    sleep: Callable[[float], None] = time.sleep
+    _zero_ns: int = field(init=False)
+    _end: int | None = field(init=False)
+    _next_due_ns: int | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        first_s = self.source.schedule.due_s(self.clock.run_offset * self.source.partitions)
+        self._end = self.source.count(self.partition)
+        # A schedule that is used up has no due time to resume at, and no item that would need one.
+        self._zero_ns = self.clock.run_start_ns - (
+            0 if first_s == float("inf") else round(first_s * NS_PER_S)
+        )
+
+    def read(self, limit: int, wait_s: float) -> tuple[list[Any], list[int] | None] | None:
+        if self._end is not None and self.offset >= self._end:
+            return None
+        if self._next_due_ns is None:
+            self._next_due_ns = self._due_ns(1)[0]
+        now_ns = self.now_ns()
+        if self._next_due_ns > now_ns:
+            self.sleep(min(wait_s, (self._next_due_ns - now_ns) / NS_PER_S))
+            now_ns = self.now_ns()
+            if self._next_due_ns > now_ns:
+                return [], None
+        due = self._due_by(now_ns, limit)
+        source, first = self.source, self.offset
+        make, partition, seed = source.make, self.partition, source.seed
+        indexes = range(first, first + len(due))
+        if source.wants_due:
+            items = [make(partition, index, seed, due_ns=at) for index, at in zip(indexes, due, strict=True)]
+        else:
+            items = [make(partition, index, seed) for index in indexes]
+        self.offset += len(items)
+        self._next_due_ns = None
+        return items, due
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _due_by(self, now_ns: int, limit: int) -> list[int]:
+        """Due times, up to now, of at most `limit` items from the offset on; there is at least one."""
+        passed = self.source.schedule.items_by((now_ns - self._zero_ns) / NS_PER_S)
+        # One more than the estimate, cut below: the due times decide, not the rounding of the estimate.
+        behind = int(passed - self.partition) // self.source.partitions + 2 - self.offset
+        due = self._due_ns(max(1, min(limit, behind)))
+        while due[-1] > now_ns and len(due) > 1:
+            due.pop()
+        return due
+
+    def _due_ns(self, count: int) -> list[int]:
+        if self._end is not None:
+            count = min(count, self._end - self.offset)
+        source, zero_ns = self.source, self._zero_ns
+        first = self.offset * source.partitions + self.partition
+        return [zero_ns + at for at in source.schedule.due_ns(first, source.partitions, count)]
+
+
+def paced(
+    make: Make,
+    rate: float | Schedule,
+    partitions: int = 1,
+    seed: int = 0,
+    count: int | None = None,
+    seconds: Duration | None = None,
+) -> Paced:
+    """Items made by `make(partition, index, seed)` at `rate` items/s over all partitions together.
+
+    `rate` is a number or a `Schedule`. `index` counts the items of the partition from 0. A `make` that has a
+    parameter named `due_ns` is also given the time at which the item is due (CLOCK_MONOTONIC, ns). The source
+    ends after `count` items of all partitions, after `seconds` of its schedule, or when the schedule ends.
+    """
+    if partitions < 1:
+        raise ValueError(f"a paced source needs at least 1 partition, not {partitions!r}")
+    if count is not None and count < 0:
+        raise ValueError(f"count of a paced source must be 0 or more, not {count!r}")
+    schedule = as_schedule(rate)
+    limits = [schedule.total_items, count, None if seconds is None else _items_within(schedule, seconds)]
+    known = [limit for limit in limits if limit is not None]
+    return Paced(make, schedule, partitions, seed, min(known, default=None), _wants_due(make))
+
+
+def _items_within(schedule: Schedule, limit: Duration) -> int:
+    """Number of items due before a time: the smallest k with T(k) >= it."""
+    limit_s = durations.seconds(limit)
+    index = max(0, int(schedule.items_by(limit_s)) - 1)
+    while schedule.due_s(index) < limit_s:
+        index += 1
+    return index
+
+
+def _wants_due(make: Make) -> bool:
+    try:
+        return "due_ns" in inspect.signature(make).parameters
+    except (TypeError, ValueError):
+        return False  # built-in functions need not tell their parameters

@@ -124,13 +124,18 @@ def _topological(flow: str, tasks: Mapping[str, Task], streams: Sequence[Stream]
 
 
 def _cycle(waiting: Iterable[str], streams: Sequence[Stream]) -> str:
-    """Every waiting task is fed by a waiting one; walking upstream from any of them must come around."""
+    """Every waiting task is fed by a waiting one; walking upstream from any of them must come around.
+
+    Shown from the task declared first, which `waiting` has first.
+    """
     feeder = {s.receiver: s.sender for s in streams if s.sender in set(waiting)}
     path = [next(iter(waiting))]
     while feeder[path[-1]] not in path:
         path.append(feeder[path[-1]])
     loop = path[path.index(feeder[path[-1]]) :]
     loop.reverse()
+    first = loop.index(next(name for name in waiting if name in loop))
+    loop = loop[first:] + loop[:first]
     return " -> ".join([*loop, loop[0]])
 
 

@@ -157,7 +157,8 @@ def slow(item: object) -> None: ...
     [
         (
             lambda s: s.map(ignore, parallelism=0),
-            'task "ignore" of flow "f": parallelism must be a whole number of at least 1 or elastic(...), not 0',
+            'task "ignore" of flow "f": parallelism must be a whole number of at least 1 or elastic(...),'
+            " not 0",
         ),
         (
             lambda s: s.map(ignore, parallelism="4"),
@@ -183,11 +184,13 @@ def slow(item: object) -> None: ...
         ),
         (
             lambda s: s.task(Splitter, outputs="hits"),
-            'task "Splitter" of flow "f": outputs must be a tuple of names such as ("hits", "late"), not \'hits\'',
+            'task "Splitter" of flow "f": outputs must be a tuple of names such as ("hits", "late"),'
+            " not 'hits'",
         ),
         (
             lambda s: s.task(Splitter, outputs=()),
-            'task "Splitter" of flow "f": outputs is empty; a task without outputs is a sink, so use .sink(...)',
+            'task "Splitter" of flow "f": outputs is empty; a task without outputs is a sink, so use'
+            " .sink(...)",
         ),
         (
             lambda s: s.task(Splitter, outputs=("a", "a")),

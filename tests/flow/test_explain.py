@@ -1,0 +1,116 @@
+"""The plan in words."""
+
+import functools
+
+from hypothesis import given
+
+from penstock.flow import Flow, elastic
+from penstock.flow.layers import lay_out, max_slots
+from tests.flow.random_flows import Partitioned, Splitter, flows, ignore
+
+
+class Deduplicating:
+    by_id = True
+
+    def write(self, item: object) -> None: ...
+
+
+def test_in_full() -> None:
+    flow = Flow("primes", ids=True)
+    numbers = flow.source(Partitioned(2), name="numbers")
+    tested = numbers.map(ignore, name="test", parallelism=elastic(1, 16, initial=4), on_error="skip")
+    split = tested.by_key(functools.partial(hash)).batched("20 ms").task(Splitter, latency="read_write")
+    flow.sink(Deduplicating, split, numbers.coded("bytes"), name="k")
+    numbers.forward().filter(lambda item: item).forward().sink(print)
+    flow.constrain("20 ms", ["numbers->test", "test", "test->Splitter"])
+    assert flow.explain().splitlines() == [
+        'flow "primes": items with ids',
+        "",
+        "layers",
+        "  layer 0: 2 partitions",
+        "    partitions 0 to 1: pool of 2, 2 active at the start",
+        "      numbers: source; parallelism 2",
+        "      filter_1 (default name): filter; parallelism 2 (default); on_error fail (default);"
+        " latency read_ready (default)",
+        "      print (default name): sink; parallelism 2 (default); on_error fail (default)",
+        "  layer 1: 9 partitions",
+        "    partitions 0 to 7: pool of 8, 4 active at the start",
+        "      test: map; parallelism elastic(1, 16, initial=4, pool=8 (default)); on_error skip;"
+        " latency read_ready (default)",
+        "    partition 8: relay for numbers->k",
+        "  layer 2: 2 partitions",
+        "    partition 0: pool of 1, 1 active at the start",
+        "      Splitter (default name): task; parallelism 1 (default); on_error fail (default);"
+        " latency read_write; outputs hits, late",
+        '        nothing reads output "late": its items are dropped',
+        "    partition 1: relay for numbers->k",
+        "  layer 3: 1 partition",
+        "    partition 0: pool of 1, 1 active at the start",
+        "      k: sink; parallelism 1 (default); on_error fail (default)",
+        "",
+        "streams",
+        "  numbers->test: round_robin (default); codec pickle (default); batch lifetime 0 ms (default);"
+        " at most 65536 bytes (default)",
+        "  numbers->k: key: item id; codec bytes; batch lifetime 0 ms (default);"
+        " at most 65536 bytes (default)",
+        "  numbers->filter_1: forward; codec pickle (default); batch lifetime 0 ms (default);"
+        " at most 65536 bytes (default); stays in its partition",
+        "  test->Splitter: key: hash; codec pickle (default); batch lifetime 20 ms;"
+        " at most 65536 bytes (default)",
+        "  Splitter->k: key: item id; codec pickle (default); batch lifetime 0 ms (default);"
+        " at most 65536 bytes (default)",
+        "  filter_1->print: forward; codec pickle (default); batch lifetime 0 ms (default);"
+        " at most 65536 bytes (default); stays in its partition",
+        "",
+        "constraints",
+        "  c1 (default name): mean (default) of at most 20 ms in any 5 s (default)"
+        " over numbers->test, test, test->Splitter",
+        "",
+        "slots needed: 14 (22 if every pool grew to its maximum)",
+    ]
+
+
+def test_a_forward_stream_through_the_shuffle_says_why() -> None:
+    flow = Flow("f")
+    source = flow.source(Partitioned(2), name="s")
+    flow.sink(ignore, source.forward(), source.map(ignore, name="a").by_key(lambda item: item), name="k")
+    text = flow.explain()
+    assert (
+        "forward through the shuffle, replica i to replica i,"
+        ' because the two are also connected by way of "a"'
+    ) in text
+    assert "  a->k: key: a lambda; " in text
+    assert 'flow "f": items without ids (default)' in text
+
+
+def test_timers_and_no_constraints() -> None:
+    class Timed(Splitter):
+        every = "200 ms"
+
+        def timer(self, out: object) -> None: ...
+
+    flow = Flow("f")
+    flow.source(Partitioned(1)).task(Timed).sink(print)
+    assert "; every 200 ms" in flow.explain()
+    assert "constraints\n  none\n" in flow.explain()
+
+
+@given(flows())
+def test_everything_is_mentioned(flow: Flow) -> None:
+    graph, text = flow.graph(), flow.explain()
+    lines = [line.strip() for line in text.splitlines()]
+    layout = lay_out(graph)
+    for task in graph.tasks:
+        assert sum(line.startswith(f"{task.name}: ") for line in lines) == 1
+    for stream in graph.streams:
+        assert sum(line.startswith(f"{stream.name}: ") for line in lines) == 1
+    for layer in layout.layers:
+        assert sum(line.startswith(f"layer {layer.index}: ") for line in lines) == 1
+    applied = 0 if graph.ids else 1
+    applied += sum(len(task.defaults) + len(task.parallelism.defaults) for task in graph.tasks)
+    applied += sum(len(stream.defaults) for stream in graph.streams)
+    assert text.count("(default)") == applied
+    assert f"slots needed: {layout.slots} ({max_slots(graph)} " in text
+    assert text.count("forward through the shuffle") == sum(
+        layout.why_apart(stream) is not None for stream in graph.streams
+    )

@@ -29,8 +29,8 @@ _WORDS: Final[dict[Form, str]] = {"object": "task", "sink_function": "sink", "si
 
 def declare_source(flow: str, source: Any, name: str | None) -> Task:
     """A source, with one replica for each of its partitions."""
-    given = name if name is not None else getattr(source, "name", None)
-    chosen = type(source).__name__.lower() if given is None else given
+    own = getattr(source, "name", None)
+    chosen = next(said for said in (name, own, type(source).__name__.lower()) if said is not None)
     check_name(chosen, f'flow "{flow}": source name')
     where = f'source "{chosen}" of flow "{flow}"'
     partitions = getattr(source, "partitions", None)
@@ -38,7 +38,7 @@ def declare_source(flow: str, source: Any, name: str | None) -> Task:
         raise FlowError(
             f"{where}: attribute partitions must be a whole number of at least 1, not {partitions!r}"
         )
-    defaults = ("name",) if given is None else ()
+    defaults = ("name",) if name is None else ()
     return Task(chosen, "source", "source", source, fixed(partitions), defaults=defaults)
 
 

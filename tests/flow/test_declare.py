@@ -49,7 +49,7 @@ def only(flow: Flow, name: str) -> Task:
     ("body", "given", "name", "defaults"),
     [
         (Partitioned(3), None, "partitioned", ("name",)),
-        (Named(3), None, "tweets", ()),
+        (Named(3), None, "tweets", ("name",)),
         (Named(3), "numbers", "numbers", ()),
     ],
 )

@@ -1,6 +1,7 @@
 """The model: lookups, and the item id as a key."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -35,6 +36,16 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
 
 def test_the_item_id_stays_itself_through_pickling() -> None:
     assert pickle.loads(pickle.dumps(ITEM_ID)) is ITEM_ID
+
+
+@given(flows())
+def test_a_graph_travels(flow: Flow) -> None:
+    graph = flow.graph()
+    copy = pickle.loads(pickle.dumps(graph))
+    assert copy.streams == graph.streams
+    assert [replace(task, body=None) for task in copy.tasks] == [
+        replace(task, body=None) for task in graph.tasks
+    ]
 
 
 @given(flows())

@@ -96,10 +96,11 @@ class Dhalion:
 
     def _diagnose(self, snapshot: Snapshot) -> Decision:
         shortfall = source_shortfall(snapshot)
-        throttled = None if shortfall is None else max(0.0, 1 - 1 / shortfall) if shortfall else 0.0
+        throttled = None if shortfall is None else 1 - 1 / shortfall
+        blind = _blind(snapshot, throttled)
+        if blind is not None:
+            return keep(snapshot, self.name, [blind])
         name = _slowest(snapshot)
-        if name is None:
-            return keep(snapshot, self.name, [_unmeasured(snapshot)])
         task = snapshot.tasks[name]
         queued = _queue_share(task)
         share = min(_LARGEST_SHARE, max(throttled or 0.0, queued or 0.0))
@@ -138,23 +139,10 @@ def _queue_share(task: TaskStats) -> float | None:
     return task.backlog_total / work if work > 0 else 0.0
 
 
-def _slowest(snapshot: Snapshot) -> str | None:
+def _slowest(snapshot: Snapshot) -> str:
     """The task with the largest share of its work in the queue; the busiest one if no queue was measured."""
     tasks = {name: task for name, task in snapshot.tasks.items() if task.kind != "source"}
-    if any(task.elastic and _level(task) is None for task in tasks.values()):
-        return None
-    queues = {name: _queue_share(task) for name, task in tasks.items()}
-    busy = {name: task.utilization for name, task in tasks.items()}
-    for levels in (queues, busy):
-        known = {name: level for name, level in levels.items() if level}
-        if known:
-            return max(known, key=lambda name: known[name])
-    return next((name for name, task in tasks.items() if task.elastic), None)
-
-
-def _level(task: TaskStats) -> float | None:
-    queued = _queue_share(task)
-    return task.utilization if queued is None else queued
+    return max(tasks, key=lambda name: (_queue_share(tasks[name]) or 0.0, tasks[name].utilization or 0.0))
 
 
 def _skew(task: TaskStats) -> float | None:
@@ -163,12 +151,15 @@ def _skew(task: TaskStats) -> float | None:
     return max(amounts) * len(amounts) / total if len(amounts) == task.parallelism and total > 0 else None
 
 
-def _unmeasured(snapshot: Snapshot) -> Reason:
-    missing = [name for name, task in snapshot.elastic_tasks().items() if _level(task) is None]
-    if not missing:
+def _blind(snapshot: Snapshot, throttled: float | None) -> Reason | None:
+    """What is missing to say whether and where there is back-pressure."""
+    if all(task.kind == "source" for task in snapshot.elastic_tasks().values()):
         return Reason(rule="no_task", why="no task of this flow is elastic")
-    return Reason(
-        rule="missing_data",
-        task=missing[0],
-        why=f"{missing[0]!r} lacks backlog_total with processed_total, and utilization; nothing changes",
-    )
+    for name, task in snapshot.elastic_tasks().items():
+        if _queue_share(task) is None and (throttled is None or task.utilization is None):
+            return Reason(
+                rule="missing_data",
+                task=name,
+                why=f"{name!r} lacks backlog_total or processed_total; nothing changes until it is measured",
+            )
+    return None

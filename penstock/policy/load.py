@@ -5,6 +5,7 @@ The share delivered is the smallest, over all sources and tasks, of observed rat
 up (DS2, equation 8).
 """
 
+import math
 from collections.abc import Mapping
 
 from penstock.policy.ds2_rates import observed_output_per_s, observed_processing_per_s
@@ -29,20 +30,26 @@ def same_load(before: Mapping[str, float], now: Mapping[str, float], tolerance: 
 
 
 def source_shortfall(snapshot: Snapshot) -> float | None:
-    """The largest target rate / observed rate of a source; None if no source's output was measured."""
+    """The largest target rate / observed rate of a source, at least 1; None if no output was measured."""
     ratios = []
     for name, target_per_s in source_rates(snapshot).items():
         observed = observed_output_per_s(snapshot.tasks[name], snapshot.interval_s)
-        if observed:
-            ratios.append(target_per_s / observed)
+        if observed is not None:
+            ratios.append(_ratio(target_per_s, observed))
     return max(ratios, default=None)
+
+
+def _ratio(target_per_s: float, observed_per_s: float) -> float:
+    if target_per_s <= observed_per_s:
+        return 1.0
+    return target_per_s / observed_per_s if observed_per_s else math.inf
 
 
 def delivered_share(snapshot: Snapshot) -> float | None:
     """The share of the load that gets through, or None if nothing tells."""
     shares = []
     shortfall = source_shortfall(snapshot)
-    if shortfall:
+    if shortfall is not None:
         shares.append(1 / shortfall)
     for name, need in traverse(snapshot).items():
         task = snapshot.tasks[name]

@@ -1,10 +1,13 @@
 """A sink of JSON-lines files in which every item stands once, whatever crashed and was replayed.
 
-Spark replays at most the batch that was not committed, and a replayed item has the id it had the first time.
-So a sink must remember the ids since the last commit. It keeps those of the current batch and of the two
-before it (the sink is flushed before the checkpoint is written, so the last one may come again; one more is
-in reserve), and finds them again in its files after a restart: beside each file stands a small one that says
-where in it each of the last batches ended.
+Spark replays what was not committed, and a replayed item has the id it had the first time: (source partition,
+ordinal in it, ...). So a sink must remember the ids since the last commit.
+- Written by this process: when a batch begins, the one before the last is surely committed (the last one may
+  still be on its way into the checkpoint), so ids of the current batch and of the two before it are kept.
+- Written before a restart: found again in the files. Beside each file stands a small one with its floor, the
+  place before which all is surely committed. These ids may come again in any batch, because batches are cut
+  anew in a replay; but batches are in the order of the ordinals, so a batch that reaches the highest ordinal
+  found, in every partition, is the last in which one of them can come.
 """
 
 import os
@@ -19,16 +22,8 @@ from penstock.io.part_file import PartFile, part_path
 from penstock.io.protocol import SinkContext
 
 REMEMBERED_BATCHES = 2
-KEPT_MARKS = REMEMBERED_BATCHES + 2
 
 ItemId = tuple[int, ...]
-
-
-class Mark(msgspec.Struct, frozen=True):
-    """At the end of `batch` the part file was `size_bytes` long."""
-
-    batch: int
-    size_bytes: int
 
 
 class _Line(msgspec.Struct):
@@ -45,19 +40,25 @@ class DedupJsonl:
     _context: SinkContext | None = field(init=False, default=None, repr=False)
     _batch: int = field(init=False, default=-1, repr=False)
     _recent: list[set[ItemId]] = field(init=False, default_factory=list, repr=False)
-    _marks: list[Mark] = field(init=False, default_factory=list, repr=False)
+    _found: set[ItemId] = field(init=False, default_factory=set, repr=False)
+    _awaited: dict[int, int] = field(init=False, default_factory=dict, repr=False)
+    _begins: list[int] = field(init=False, default_factory=list, repr=False)
+    _floor: int = field(init=False, default=0, repr=False)
 
     def open(self, context: SinkContext) -> None:
+        path = part_path(self.directory, context.replica)
         self._context = context
         self._batch = context.batch
-        path = part_path(self.directory, context.replica)
         self._part = PartFile.append_to(path)
-        self._marks = read_marks(path)
+        self._floor = read_floor(path)
+        self._begins = []
+        self._recent = [set()]
         # Replicas may have been more or fewer before, so that an id seen by another one can come here now.
-        seen: set[ItemId] = set()
-        for other in sorted(self.directory.glob("part-*.jsonl")):
-            seen.update(recent_ids(other, context.batch))
-        self._recent = [seen]
+        parts = sorted(self.directory.glob("part-*.jsonl"))
+        self._found = {item_id for part in parts for item_id in uncommitted_ids(part)}
+        self._awaited = {}
+        for partition, ordinal, *_ in self._found:
+            self._awaited[partition] = max(ordinal, self._awaited.get(partition, 0))
 
     def write(self, item: Any) -> None:
         assert self._part is not None, "a sink is opened before it is written to"
@@ -65,60 +66,72 @@ class DedupJsonl:
         item_id = self._context.item_id
         if item_id is None:
             raise ValueError("dedup_jsonl needs items with ids: declare the flow with ids=True")
-        self._move_to(self._context.batch)
-        if any(item_id in seen for seen in self._recent):
+        self._move_to(self._context.batch, self._part.size)
+        if self._awaited:
+            self._pass(*item_id[:2])
+        if item_id in self._found or any(item_id in seen for seen in self._recent):
             return
         self._part.write_line(msgspec.json.encode({"id": item_id, "item": item}))
         self._recent[-1].add(item_id)
 
     def flush(self) -> None:
-        """The batch is complete: remember where it ends in the file."""
-        assert self._part is not None, "a sink is opened before it is flushed"
-        assert self._context is not None, "a sink is opened before it is flushed"
-        self._move_to(self._context.batch)
-        if self._marks and self._marks[-1].size_bytes == self._part.size:
+        """The batch is complete: note up to where the file is committed for sure."""
+        if self._part is None or self._context is None:
             return
-        earlier = [mark for mark in self._marks if mark.batch < self._batch]
-        self._marks = [*earlier, Mark(self._batch, self._part.size)][-KEPT_MARKS:]
-        write_marks(self._part.path, self._marks)
+        self._move_to(self._context.batch, self._part.size)
+        # Two beginnings are known: of this batch and of the one before, the oldest that may be replayed.
+        if not self._found and len(self._begins) == 2 and self._begins[0] > self._floor:
+            self._floor = self._begins[0]
+            write_floor(self._part.path, self._floor)
 
     def close(self) -> None:
         if self._part is not None:
+            self.flush()
             self._part.close()
             self._part = None
 
-    def _move_to(self, batch: int) -> None:
-        """Begin a set of ids for a new batch and forget those that are too old to come again."""
-        if batch != self._batch:
-            self._batch = batch
-            self._recent = [*self._recent, set()][-(REMEMBERED_BATCHES + 1) :]
+    def _pass(self, partition: int, ordinal: int) -> None:
+        if ordinal >= self._awaited.get(partition, ordinal + 1):
+            del self._awaited[partition]
+
+    def _move_to(self, batch: int, size_bytes: int) -> None:
+        """Begin a new batch: a new set of ids, and no more of those that are too old to come again."""
+        if batch == self._batch:
+            return
+        self._batch = batch
+        if self._found and not self._awaited:
+            # The batch that has ended was the last in which they could come: from now on they age with it.
+            self._recent[-1] |= self._found
+            self._found = set()
+            self._begins = []
+        self._recent = [*self._recent, set()][-(REMEMBERED_BATCHES + 1) :]
+        self._begins = [*self._begins, size_bytes][-2:]
 
 
-def marks_path(part: Path) -> Path:
+def floor_path(part: Path) -> Path:
     """The small file beside a part file."""
-    return part.with_suffix(".marks")
+    return part.with_suffix(".floor")
 
 
-def read_marks(part: Path) -> list[Mark]:
-    """Where the last batches end in a part file; none if that is not known."""
+def read_floor(part: Path) -> int:
+    """The byte of a part file before which all is committed; 0 is always right, if none is known."""
     try:
-        return msgspec.json.decode(marks_path(part).read_bytes(), type=list[Mark])
-    except (FileNotFoundError, msgspec.DecodeError):
-        return []
+        return int(floor_path(part).read_text())
+    except (FileNotFoundError, ValueError):
+        return 0
 
 
-def write_marks(part: Path, marks: list[Mark]) -> None:
-    """Replace the marks in one step, so that a crash leaves the old or the new ones."""
-    unfinished = part.with_suffix(".marks.part")
-    unfinished.write_bytes(msgspec.json.encode(marks))
-    unfinished.replace(marks_path(part))
+def write_floor(part: Path, floor: int) -> None:
+    """Replaced in one step, so that a crash leaves the old or the new one."""
+    unfinished = part.with_suffix(".floor.part")
+    unfinished.write_text(str(floor))
+    unfinished.replace(floor_path(part))
 
 
-def recent_ids(part: Path, batch: int) -> Iterator[ItemId]:
-    """Ids in a part file that may come again in `batch`: those after the batches too old to matter."""
-    old = [mark.size_bytes for mark in read_marks(part) if mark.batch < batch - REMEMBERED_BATCHES]
+def uncommitted_ids(part: Path) -> Iterator[ItemId]:
+    """Ids in a part file that may come again: those after its floor."""
     with part.open("rb") as lines:
-        lines.seek(min(max(old, default=0), os.fstat(lines.fileno()).st_size))
+        lines.seek(min(read_floor(part), os.fstat(lines.fileno()).st_size))
         for line in lines:
             if not line.endswith(b"\n"):
                 return  # half a line of a killed process: its item was not taken and comes again
@@ -128,6 +141,6 @@ def recent_ids(part: Path, batch: int) -> Iterator[ItemId]:
 def dedup_jsonl(path: str | Path) -> DedupJsonl:
     """A directory of JSON-lines files in which every item stands once. Needs `Flow(..., ids=True)`.
 
-    Use one directory with one checkpoint: with a new one ids begin again, and would be dropped as seen.
+    Use one directory with one checkpoint: with a new one ids begin again, and may be dropped as seen.
     """
     return DedupJsonl(Path(path).resolve())

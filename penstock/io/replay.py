@@ -68,25 +68,34 @@ class ReplayReader:
                 "replay the same files with the same number of partitions, or begin with a new checkpoint"
             )
 
-    def read(self, limit: int, wait_s: float) -> tuple[list[Any], None] | None:  # noqa: ARG002 - files never make wait
+    def read(self, limit: int, wait_s: float) -> tuple[list[Any], None] | None:  # noqa: ARG002 - never waits
         items: list[Any] = []
         empty_files = 0
-        while len(items) < limit:
-            if self.offset["file"] >= len(self.files):
-                return (items, None) if items else None
-            if self._records is None:
-                self._records = self._open()
-            for item, after in self._records:
-                items.append(item)
-                self.offset = {**self.offset, "at": after}
-                empty_files = 0
-                if len(items) == limit:
-                    return items, None
-            empty_files += 1
+        while self.offset["file"] < len(self.files) and empty_files <= len(self.files):
+            before = len(items)
+            try:
+                self._take(items, limit)
+            except ReplayError:
+                self.close()
+                if not items:
+                    raise
+                return items, None  # what was read first; reading on raises again
+            if len(items) == limit:
+                break
+            # Counted, because a loop over files that are all empty would never end.
+            empty_files = 0 if len(items) > before else empty_files + 1
             self._next_file()
-            if empty_files > len(self.files):
-                return (items, None) if items else None  # nothing in any of them: looping would never end
-        return items, None
+        return (items, None) if items else None
+
+    def _take(self, items: list[Any], limit: int) -> None:
+        """Append records of the current file, until there are `limit` items or no more records."""
+        if self._records is None:
+            self._records = self._open()
+        for item, after in self._records:
+            items.append(item)
+            self.offset = {**self.offset, "at": after}
+            if len(items) == limit:
+                return
 
     def close(self) -> None:
         if self._records is not None:

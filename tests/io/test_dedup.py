@@ -1,14 +1,13 @@
 """The deduplicating sink: every item once, whatever crashed and was replayed, in bounded memory."""
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.io.dedup import KEPT_MARKS, DedupJsonl, Mark, dedup_jsonl, marks_path, read_marks
+from penstock.io.dedup import DedupJsonl, dedup_jsonl, floor_path, read_floor
 from tests.io.sink_context import FakeContext
 
 
@@ -34,7 +33,7 @@ def test_lines_hold_id_and_item(tmp_path: Path) -> None:
     context = FakeContext()
     sink = opened(tmp_path, context)
     assert sink.by_id
-    put(sink, context, 0, range(1))
+    put(sink, context, 1, range(1))
     sink.close()
     assert json.loads((tmp_path / "part-00000.jsonl").read_text()) == {"id": [0, 0, 0], "item": 0}
 
@@ -42,89 +41,93 @@ def test_lines_hold_id_and_item(tmp_path: Path) -> None:
 def test_duplicates_inside_a_batch_and_of_the_two_before_are_dropped(tmp_path: Path) -> None:
     context = FakeContext()
     sink = opened(tmp_path, context)
-    for batch in range(3):
+    for batch in range(1, 4):
         put(sink, context, batch, range(batch * 10, batch * 10 + 10))
         sink.flush()
-    put(sink, context, 2, range(30))
+    put(sink, context, 3, range(10, 40))
     sink.close()
-    assert written(tmp_path) == list(range(30))
+    assert written(tmp_path) == list(range(10, 40))
 
 
 def test_a_replayed_batch_after_a_crash_is_recognised(tmp_path: Path) -> None:
     context = FakeContext()
     sink = opened(tmp_path, context)
-    put(sink, context, 0, range(10))
+    put(sink, context, 1, range(10))
     sink.flush()
-    put(sink, context, 1, range(10, 17))
-    # Killed here: batch 1 was neither flushed nor committed, and half a line was being written.
+    put(sink, context, 2, range(10, 17))
+    # Killed here: batch 2 was neither flushed nor committed, and half a line was being written.
     with (tmp_path / "part-00000.jsonl").open("a") as file:
         file.write('{"id": [0,')
-    again = FakeContext(batch=1)
+    again = FakeContext()
     restarted = opened(tmp_path, again)
     put(restarted, again, 1, range(10, 20))
-    restarted.flush()
     restarted.close()
     assert written(tmp_path) == list(range(20))
 
 
-def test_killed_between_flush_and_commit(tmp_path: Path) -> None:
-    context = FakeContext()
-    sink = opened(tmp_path, context)
-    put(sink, context, 0, range(10))
-    sink.flush()
-    again = FakeContext(batch=0)
-    restarted = opened(tmp_path, again)
-    put(restarted, again, 0, range(15))
-    restarted.flush()
-    restarted.close()
-    assert written(tmp_path) == list(range(15))
+def test_killed_between_flush_and_commit_again_and_again(tmp_path: Path) -> None:
+    for reach in (10, 25, 30, 40, 41, 60):
+        context = FakeContext()
+        sink = opened(tmp_path, context)
+        put(sink, context, 1, range(reach))
+        sink.flush()
+    assert written(tmp_path) == list(range(60))
 
 
 def test_ids_seen_by_another_replica_are_known_after_a_restart(tmp_path: Path) -> None:
     first = FakeContext(replica=3)
     sink = opened(tmp_path, first)
-    put(sink, first, 0, range(10))
+    put(sink, first, 1, range(10))
     other = FakeContext(replica=0)
     restarted = opened(tmp_path, other)
-    put(restarted, other, 0, range(12))
+    put(restarted, other, 1, range(12))
     assert sorted(written(tmp_path)) == list(range(12))
 
 
-def test_memory_and_marks_stay_bounded(tmp_path: Path) -> None:
+def test_memory_stays_bounded_and_only_two_batches_are_read_back(tmp_path: Path) -> None:
     context = FakeContext()
     sink = opened(tmp_path, context)
-    for batch in range(50):
+    for batch in range(1, 50):
         put(sink, context, batch, range(batch * 10, batch * 10 + 10))
         sink.flush()
         assert sum(map(len, sink._recent)) <= 30
-    assert len(read_marks(tmp_path / "part-00000.jsonl")) == KEPT_MARKS
-    late = FakeContext(batch=50)
-    restarted = opened(tmp_path, late)
-    assert sum(map(len, restarted._recent)) == 20, "only the two batches before are read back"
+    restarted = opened(tmp_path, FakeContext())
+    assert len(restarted._found) == 20
 
 
-def test_an_idle_batch_leaves_no_mark(tmp_path: Path) -> None:
+def test_ids_found_are_kept_until_the_replay_has_passed_them_however_it_is_cut(tmp_path: Path) -> None:
     context = FakeContext()
     sink = opened(tmp_path, context)
-    put(sink, context, 0, range(1))
-    sink.flush()
-    context.batch = 1
-    sink.flush()
-    assert [mark.batch for mark in read_marks(tmp_path / "part-00000.jsonl")] == [0]
+    put(sink, context, 1, range(100))
+    again = FakeContext()
+    restarted = opened(tmp_path, again)
+    for batch in range(1, 30):
+        put(restarted, again, batch, range(batch * 5 - 5, batch * 5))
+        restarted.flush()
+    assert written(tmp_path) == list(range(145))
+    assert restarted._found == set()
+    assert sum(map(len, restarted._recent)) <= 15
+    assert len(opened(tmp_path, FakeContext())._found) == 10
 
 
-def test_unreadable_marks_mean_that_everything_is_read(tmp_path: Path) -> None:
+def test_an_unreadable_floor_means_that_everything_is_read(tmp_path: Path) -> None:
     context = FakeContext()
     sink = opened(tmp_path, context)
-    put(sink, context, 0, range(5))
-    sink.flush()
+    for batch in range(1, 5):
+        put(sink, context, batch, range(batch * 10, batch * 10 + 10))
+        sink.flush()
     part = tmp_path / "part-00000.jsonl"
-    assert read_marks(part) == [Mark(0, part.stat().st_size)]
-    marks_path(part).write_text("{")
-    late = FakeContext(batch=90)
-    restarted = opened(tmp_path, late)
-    put(restarted, late, 90, range(5))
-    assert written(tmp_path) == list(range(5))
+    assert 0 < read_floor(part) < part.stat().st_size
+    floor_path(part).write_text("?")
+    restarted = opened(tmp_path, FakeContext())
+    assert len(restarted._found) == 40
+
+
+def test_flush_after_close_does_nothing(tmp_path: Path) -> None:
+    sink = opened(tmp_path, FakeContext())
+    sink.close()
+    sink.flush()
+    sink.close()
 
 
 def test_items_without_ids_are_refused(tmp_path: Path) -> None:
@@ -135,27 +138,40 @@ def test_items_without_ids_are_refused(tmp_path: Path) -> None:
 
 @settings(deadline=None)
 @given(
-    batches=st.lists(st.integers(0, 6), min_size=1, max_size=8),
-    crashes=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 6), st.booleans()), max_size=4),
+    runs=st.lists(
+        st.tuples(
+            st.lists(st.integers(0, 6), max_size=5),  # sizes of the batches this run completes
+            st.integers(0, 6),  # items of the batch it is killed in
+            st.booleans(),  # whether that batch was flushed
+            st.booleans(),  # whether the last complete batch got into the checkpoint
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    replicas=st.integers(1, 3),
 )
 def test_exactly_once_through_any_crashes(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[int], crashes: list[tuple[int, int, bool]]
+    tmp_path_factory: pytest.TempPathFactory,
+    runs: list[tuple[list[int], int, bool, bool]],
+    replicas: int,
 ) -> None:
-    """Batches replayed from their beginning after a crash, at any item, before or after the flush."""
+    """Each run replays from the last commit, with batches of other sizes and another number of replicas."""
     directory = tmp_path_factory.mktemp("dedup")
-    starts = [sum(batches[:n]) for n in range(len(batches) + 1)]
-    waiting = Counter((batch, cut, after) for batch, cut, after in crashes)
-    context = FakeContext()
-    sink = opened(directory, context)
-    for batch in range(len(batches)):
-        pending = [key for key in waiting.elements() if key[0] == batch]
-        for _, cut, after_flush in pending:
-            stop = min(starts[batch] + cut, starts[batch + 1])
-            put(sink, context, batch, range(starts[batch], starts[batch + 1] if after_flush else stop))
-            if after_flush:
-                sink.flush()
-            context = FakeContext(batch=batch)
-            sink = opened(directory, context)
-        put(sink, context, batch, range(starts[batch], starts[batch + 1]))
-        sink.flush()
-    assert written(directory) == list(range(starts[-1]))
+    committed = reached = 0
+    for number, (sizes, last, flushed, kept) in enumerate(runs):
+        width = 1 + (number % replicas)
+        contexts = [FakeContext(replica=replica) for replica in range(width)]
+        sinks = [opened(directory, context) for context in contexts]
+        at = committed
+        for batch, size in enumerate([*sizes, last], start=1):
+            if batch > 1 and (batch <= len(sizes) or kept):
+                committed = at
+            for replica in range(width):
+                first = at + (replica - at) % width
+                contexts[replica].batch = batch
+                put(sinks[replica], contexts[replica], batch, range(first, at + size, width))
+                if batch <= len(sizes) or flushed:
+                    sinks[replica].flush()
+            at += size
+        reached = max(reached, at)
+    assert sorted(written(directory)) == list(range(reached))

@@ -115,8 +115,11 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ReplayError, match="at least 1 partition, not 0"):
         replay(tmp_path, partitions=0)
     (tmp_path / "bad").write_text('{"n": 1}\nnonsense\n')
-    with pytest.raises(ReplayError, match=r"bad, byte 9: not a JSON document"):
-        opened(replay(tmp_path, "jsonl"), 0).read(10, 0.0)
+    reader = opened(replay(tmp_path, "jsonl"), 0)
+    assert reader.read(10, 0.0) == ([{"n": 1}], None), "what came before the error is not lost"
+    for _ in range(2):
+        with pytest.raises(ReplayError, match=r"bad, byte 9: not a JSON document"):
+            reader.read(10, 0.0)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ReplayError, match=r"needs pyarrow: install penstock\[arrow\]"):
         replay(tmp_path, "parquet")

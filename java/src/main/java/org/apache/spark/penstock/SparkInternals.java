@@ -1,0 +1,73 @@
+package org.apache.spark.penstock;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.ToIntFunction;
+import org.apache.spark.TaskContext;
+import org.apache.spark.TaskContext$;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.DirectShufflePartitionID;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Everything Penstock touches of Spark that is not public API. A new Spark version is ported here. */
+public final class SparkInternals {
+  private SparkInternals() {}
+
+  /** Lets a thread of ours read the upstream iterator of a task: the real-time source asks for the context. */
+  public static void setTaskContext(TaskContext context) {
+    TaskContext$.MODULE$.setTaskContext(context);
+  }
+
+  public static void unsetTaskContext() {
+    TaskContext$.MODULE$.unset();
+  }
+
+  /**
+   * Gives every `repartitionById(n, column)` the width that `widthOf(column name)` wants; 0 leaves it as it is.
+   * Spark optimises a streaming plan anew for each batch, so a width changed between two batches needs no restart.
+   */
+  public static LogicalPlan withWidths(LogicalPlan plan, ToIntFunction<String> widthOf) {
+    List<LogicalPlan> children = new ArrayList<>();
+    boolean changed = false;
+    for (LogicalPlan child : CollectionConverters.asJava(plan.children())) {
+      LogicalPlan next = withWidths(child, widthOf);
+      changed |= next != child;
+      children.add(next);
+    }
+    LogicalPlan rebuilt =
+        changed ? plan.withNewChildren(CollectionConverters.asScala(children).toIndexedSeq()) : plan;
+    if (!(rebuilt instanceof RepartitionByExpression)) {
+      return rebuilt;
+    }
+    RepartitionByExpression exchange = (RepartitionByExpression) rebuilt;
+    String column = directColumn(exchange);
+    int width = column == null ? 0 : widthOf.applyAsInt(column);
+    if (width == 0 || width == exchange.numPartitions()) {
+      return rebuilt;
+    }
+    return new RepartitionByExpression(
+        exchange.partitionExpressions(), exchange.child(), Option.apply(width), exchange.optAdvisoryPartitionSize());
+  }
+
+  private static String directColumn(RepartitionByExpression exchange) {
+    if (exchange.partitionExpressions().size() != 1) {
+      return null;
+    }
+    Expression by = exchange.partitionExpressions().apply(0);
+    if (!(by instanceof DirectShufflePartitionID)) {
+      return null;
+    }
+    for (Expression at = by; ; at = at.children().apply(0)) {
+      if (at instanceof AttributeReference) {
+        return ((AttributeReference) at).name();
+      }
+      if (at.children().size() != 1) {
+        return null;
+      }
+    }
+  }
+}

@@ -1,0 +1,196 @@
+package org.penstock.bridge;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** The executor's side of the control path: fetches settings, hands them to workers and pumps, sends reports up. */
+final class Agent {
+  private static final long POLL_MS = 20;
+  private static volatile Agent current;
+
+  private final PenstockPlugin.DriverLink driver;
+  private final Thread thread = new Thread(this::loop, "penstock-agent");
+  private final Map<String, Settings> settings = new ConcurrentHashMap<>();
+  private final Map<String, Workers> workers = new HashMap<>();
+  private final Map<String, List<String>> reports = new HashMap<>();
+  private final Set<Pump> pumps = ConcurrentHashMap.newKeySet();
+  private volatile boolean closed;
+
+  private Agent(PenstockPlugin.DriverLink driver) {
+    this.driver = driver;
+  }
+
+  static Agent start(PenstockPlugin.DriverLink driver) {
+    Agent agent = new Agent(driver);
+    current = agent;
+    agent.thread.setDaemon(true);
+    agent.thread.start();
+    return agent;
+  }
+
+  static Agent current() {
+    Agent agent = current;
+    if (agent == null) {
+      throw new IllegalStateException(
+          "the Penstock plugin is not loaded in this executor: start Spark with spark.plugins="
+              + PenstockPlugin.class.getName());
+    }
+    return agent;
+  }
+
+  String executor() {
+    return driver.executor();
+  }
+
+  /** The workers of a run in this executor; the run is polled for from now on. */
+  Workers workers(RunSpec run) throws IOException {
+    synchronized (workers) {
+      if (closed) {
+        throw new IOException("this executor is shutting down");
+      }
+      Workers of = workers.get(run.id());
+      if (of == null) {
+        of = new Workers(run, this);
+        workers.put(run.id(), of);
+        workers.notifyAll();
+      }
+      return of;
+    }
+  }
+
+  /** Settings no older than the driver's at the time of this call. */
+  Settings refresh(String run) throws Exception {
+    Map<String, Long> known = known();
+    known.put(run, version(run));
+    poll(known);
+    Settings now = settings.get(run);
+    if (now == null) {
+      throw new IOException("the driver no longer knows run " + run);
+    }
+    return now;
+  }
+
+  Settings settings(String run) {
+    return settings.get(run);
+  }
+
+  long sourceStarts(String run, long batch) throws Exception {
+    return driver.sourceStarts(run, batch);
+  }
+
+  void report(String run, String json) {
+    synchronized (reports) {
+      reports.computeIfAbsent(run, r -> new ArrayList<>()).add(json);
+    }
+  }
+
+  void register(Pump pump) {
+    pumps.add(pump);
+  }
+
+  void unregister(Pump pump) {
+    pumps.remove(pump);
+  }
+
+  private void loop() {
+    while (!closed) {
+      try {
+        synchronized (workers) {
+          while (workers.isEmpty() && !closed) {
+            workers.wait();
+          }
+        }
+        poll(known());
+        pumps.forEach(Pump::tend);
+        Thread.sleep(POLL_MS);
+      } catch (InterruptedException stop) {
+        return;
+      } catch (Exception unreachable) {
+        // The driver is busy or gone. Workers keep their last settings; Spark ends the executor if it is gone.
+        if (closed) {
+          return;
+        }
+        try {
+          Thread.sleep(POLL_MS * 10);
+        } catch (InterruptedException stop) {
+          return;
+        }
+      }
+    }
+  }
+
+  private void poll(Map<String, Long> known) throws Exception {
+    PenstockPlugin.News news = driver.poll(known, takeReports());
+    for (Settings newer : news.settings()) {
+      adopt(newer);
+    }
+    for (String run : news.closed()) {
+      closeRun(run);
+      driver.poll(known(), takeReports());
+    }
+  }
+
+  /** New replicas are up before anybody is told to send to them, so the first items do not wait for a fork. */
+  private synchronized void adopt(Settings newer) {
+    Settings have = settings.get(newer.run());
+    if (have != null && have.version() >= newer.version()) {
+      return;
+    }
+    settings.put(newer.run(), newer);
+    pumps.forEach(Pump::tend);
+    Workers of;
+    synchronized (workers) {
+      of = workers.get(newer.run());
+    }
+    if (of != null) {
+      of.tell(newer);
+    }
+  }
+
+  private Map<String, Long> known() {
+    Map<String, Long> known = new HashMap<>();
+    synchronized (workers) {
+      workers.keySet().forEach(run -> known.put(run, version(run)));
+    }
+    return known;
+  }
+
+  private long version(String run) {
+    Settings have = settings.get(run);
+    return have == null ? -1 : have.version();
+  }
+
+  private Map<String, List<String>> takeReports() {
+    synchronized (reports) {
+      Map<String, List<String>> all = new HashMap<>(reports);
+      reports.clear();
+      return all;
+    }
+  }
+
+  private void closeRun(String run) {
+    Workers of;
+    synchronized (workers) {
+      of = workers.remove(run);
+    }
+    settings.remove(run);
+    if (of != null) {
+      of.close();
+    }
+  }
+
+  void close() {
+    closed = true;
+    thread.interrupt();
+    List<String> runs;
+    synchronized (workers) {
+      runs = new ArrayList<>(workers.keySet());
+    }
+    runs.forEach(this::closeRun);
+  }
+}

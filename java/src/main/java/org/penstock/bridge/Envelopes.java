@@ -1,0 +1,78 @@
+package org.penstock.bridge;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+
+/**
+ * What the bridge knows of an envelope: where it goes. The first eight bytes are u8 magic, u8 layer, u8 stage, u8 flags,
+ * i32 partition (penstock/spark/envelope.py has the rest). A row's payload is a bundle: (u32 length, envelope) again and again.
+ */
+final class Envelopes {
+  private Envelopes() {}
+
+  private static final byte MAGIC = (byte) 0xA7;
+
+  /** An envelope that left a worker, on its way to a partition of the next layer. */
+  record Out(int target, byte[] envelope) {}
+
+  static List<byte[]> split(byte[] bundle) {
+    ByteBuffer in = ByteBuffer.wrap(bundle).order(ByteOrder.LITTLE_ENDIAN);
+    List<byte[]> envelopes = new ArrayList<>(1);
+    while (in.hasRemaining()) {
+      byte[] envelope = new byte[in.getInt()];
+      in.get(envelope);
+      if (envelope.length < 8 || envelope[0] != MAGIC) {
+        throw new IllegalStateException("a row holds something that is not an envelope");
+      }
+      envelopes.add(envelope);
+    }
+    return envelopes;
+  }
+
+  static int layer(byte[] envelope) {
+    return envelope[1] & 0xFF;
+  }
+
+  static int stage(byte[] envelope) {
+    return envelope[2] & 0xFF;
+  }
+
+  static int partition(byte[] envelope) {
+    return ByteBuffer.wrap(envelope, 4, 4).order(ByteOrder.LITTLE_ENDIAN).getInt();
+  }
+
+  /**
+   * One row for each target, envelopes in their order. Whatever waited together travels together, so the number of
+   * rows falls by itself when the shuffle is busy, and an idle system ships each envelope alone and at once.
+   */
+  static List<Row> rows(List<Out> outs) {
+    if (outs.size() == 1) {
+      return List.of(row(outs.get(0).target(), outs));
+    }
+    Map<Integer, List<Out>> byTarget = new LinkedHashMap<>();
+    for (Out out : outs) {
+      byTarget.computeIfAbsent(out.target(), t -> new ArrayList<>()).add(out);
+    }
+    List<Row> rows = new ArrayList<>(byTarget.size());
+    byTarget.forEach((target, group) -> rows.add(row(target, group)));
+    return rows;
+  }
+
+  private static Row row(int target, List<Out> group) {
+    int size = 0;
+    for (Out out : group) {
+      size += 4 + out.envelope().length;
+    }
+    ByteBuffer bundle = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN);
+    for (Out out : group) {
+      bundle.putInt(out.envelope().length).put(out.envelope());
+    }
+    return RowFactory.create(target, bundle.array());
+  }
+}

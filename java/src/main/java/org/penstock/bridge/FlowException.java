@@ -1,0 +1,12 @@
+package org.penstock.bridge;
+
+/** A failure told in words of the flow. */
+public final class FlowException extends RuntimeException {
+  public FlowException(String message) {
+    super(message);
+  }
+
+  public FlowException(Throwable cause) {
+    super(cause.getMessage() == null ? cause.toString() : cause.getMessage(), cause);
+  }
+}

@@ -1,0 +1,143 @@
+package org.penstock.bridge;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BooleanSupplier;
+
+/** The driver's side of one running flow: its settings, the gate between batches, and the reports of its workers. */
+public final class Run {
+  private static final int REPORTS_KEPT = 100_000;
+
+  private final String id;
+  private final Map<String, Integer> widths = new HashMap<>();
+  private final List<String> reports = new ArrayList<>();
+  private Settings settings;
+  private FlowSource.Spec source;
+  private long batch = -1;
+  private long flowing = -1;
+  private boolean held;
+  private boolean atGate;
+  private boolean exhausted;
+  private long startedAtEpochNs;
+
+  Run(String id) {
+    this.id = id;
+    this.settings = new Settings(id, 0, "{}", Map.of(), -1, false);
+  }
+
+  public synchronized void setSource(RunSpec run, UnitSpec[] units, String firstOffset, String column, long batchMs) {
+    source = new FlowSource.Spec(run, units, firstOffset, column, batchMs);
+  }
+
+  synchronized FlowSource.Spec source() {
+    return source;
+  }
+
+  /** New settings, as JSON for the workers; the bridge itself looks only at "active". */
+  public synchronized void publish(String json) {
+    Map<String, Integer> active = new HashMap<>();
+    Reports.parse(json).get("active").properties().forEach(task -> active.put(task.getKey(), task.getValue().asInt()));
+    settings = new Settings(id, settings.version() + 1, json, active, settings.endBatch(), settings.closing());
+  }
+
+  public synchronized void setWidth(String column, int partitions) {
+    widths.put(column, partitions);
+  }
+
+  synchronized int width(String column) {
+    return widths.getOrDefault(column, 0);
+  }
+
+  synchronized Settings settings() {
+    return settings;
+  }
+
+  /** Ends the batch that runs now and holds the next one at the gate; `closing` tells the workers that it was the last. */
+  public synchronized void endBatch(boolean closing) {
+    held = true;
+    settings =
+        new Settings(
+            id, settings.version() + 1, settings.json(), settings.active(), batch, settings.closing() || closing);
+    notifyAll();
+  }
+
+  /** Lets the held batch begin. */
+  public synchronized void release() {
+    held = false;
+    atGate = false;
+    notifyAll();
+  }
+
+  /** Waits until the stream thread stands at the gate: everything before is drained and handed to the commit log. */
+  public synchronized boolean awaitGate(long timeoutMs) throws InterruptedException {
+    return await(() -> atGate, timeoutMs);
+  }
+
+  private boolean await(BooleanSupplier condition, long timeoutMs) throws InterruptedException {
+    long deadline = System.nanoTime() + timeoutMs * 1_000_000L;
+    while (!condition.getAsBoolean()) {
+      long leftMs = (deadline - System.nanoTime()) / 1_000_000L;
+      if (leftMs <= 0) {
+        return false;
+      }
+      wait(leftMs);
+    }
+    return true;
+  }
+
+  /** Called by Spark's stream thread before each batch; returns the number of the batch that may begin. */
+  synchronized long passGate() throws InterruptedException {
+    while (held || exhausted) {
+      atGate = true;
+      notifyAll();
+      wait();
+    }
+    return ++batch;
+  }
+
+  public synchronized long batch() {
+    return batch;
+  }
+
+  /** All partitions of all sources said that nothing will ever come again. */
+  synchronized void markExhausted() {
+    exhausted = true;
+  }
+
+  public synchronized boolean isExhausted() {
+    return exhausted && atGate;
+  }
+
+  /**
+   * A source worker is about to start in a batch. Answers when (epoch ns) the first one of this run did: time zero of
+   * every schedule.
+   */
+  synchronized long sourceStarts(long inBatch) {
+    if (startedAtEpochNs == 0) {
+      startedAtEpochNs = System.currentTimeMillis() * 1_000_000L;
+    }
+    flowing = Math.max(flowing, inBatch);
+    notifyAll();
+    return startedAtEpochNs;
+  }
+
+  /** Waits until a source reads in this batch or a later one. */
+  public synchronized boolean awaitFlowing(long inBatch, long timeoutMs) throws InterruptedException {
+    return await(() -> flowing >= inBatch, timeoutMs);
+  }
+
+  synchronized void report(String json) {
+    if (reports.size() < REPORTS_KEPT) {
+      reports.add(json);
+    }
+  }
+
+  /** The reports since the last call, as one JSON array: one crossing into Python whatever their number. */
+  public synchronized String drainReports() {
+    String all = "[" + String.join(",", reports) + "]";
+    reports.clear();
+    return all;
+  }
+}

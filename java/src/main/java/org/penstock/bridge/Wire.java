@@ -1,0 +1,104 @@
+package org.penstock.bridge;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.ReadableByteChannel;
+
+/**
+ * The frames between a bridge and a Python worker: u32 length (of what follows), u8 kind, body; little endian.
+ * penstock/spark/wire.py is the other side; a contract test compares the two.
+ */
+public final class Wire {
+  private Wire() {}
+
+  /** Bridge to worker, data channel. */
+  public static final byte START = 1; // JSON: what to be in this batch
+  public static final byte DATA = 2; // i64 sequence, i64 arrival ns, u8 careful, u16 poisoned, u32 index..., envelope
+  public static final byte END = 3; // u8 last: flush everything and answer ENDED
+  public static final byte STOP = 4; // leave
+
+  /** Bridge to worker, control channel. */
+  public static final byte SETTINGS = 5; // JSON
+
+  /** Worker to bridge, data channel. */
+  public static final byte OUT = 16; // i64 acknowledged, i32 target, u8 stage (255: another layer), envelope
+  public static final byte ACK = 17; // i64 acknowledged
+  public static final byte ENDED = 18; // JSON: final report, and the offset of a source
+  public static final byte FAILED = 19; // JSON: error of the user's code under on_error="fail"
+  public static final byte AT = 20; // i64 sequence, u32 item: about to process it (careful mode only)
+
+  /** Worker to bridge, control channel. */
+  public static final byte REPORT = 21; // JSON
+
+  static final int REMOTE = 255;
+  static final int HEADER = 5;
+  private static final int LIMIT = 1 << 30;
+
+  /** A frame as read: kind and body (position 0 to limit). */
+  record Frame(byte kind, ByteBuffer body) {}
+
+  static ByteBuffer frame(byte kind, byte[] body) {
+    ByteBuffer frame = ByteBuffer.allocate(HEADER + body.length).order(ByteOrder.LITTLE_ENDIAN);
+    frame.putInt(1 + body.length).put(kind).put(body);
+    return frame.flip();
+  }
+
+  /** Reads whole frames from a blocking channel through one buffer. */
+  static final class Reader {
+    private final ReadableByteChannel channel;
+    private ByteBuffer buffer = ByteBuffer.allocate(1 << 16).order(ByteOrder.LITTLE_ENDIAN).limit(0);
+
+    Reader(ReadableByteChannel channel) {
+      this.channel = channel;
+    }
+
+    /** The next frame, or null at a clean end of the stream. The body is valid until the next call. */
+    Frame next() throws IOException {
+      if (!fill(4)) {
+        return null;
+      }
+      int length = buffer.getInt(buffer.position());
+      if (length < 1 || length > LIMIT) {
+        throw new IOException("a worker sent a frame of " + length + " bytes");
+      }
+      if (!fill(4 + length)) {
+        throw new EOFException("a worker ended in the middle of a frame");
+      }
+      int start = buffer.position();
+      byte kind = buffer.get(start + 4);
+      ByteBuffer body = buffer.slice(start + HEADER, length - 1).order(ByteOrder.LITTLE_ENDIAN);
+      buffer.position(start + 4 + length);
+      return new Frame(kind, body);
+    }
+
+    /** True when the next call of next() needs no waiting. */
+    boolean ready() {
+      return buffer.remaining() >= 4 && buffer.remaining() >= 4 + buffer.getInt(buffer.position());
+    }
+
+    private boolean fill(int need) throws IOException {
+      if (buffer.remaining() >= need) {
+        return true;
+      }
+      if (buffer.capacity() - buffer.position() < need) {
+        ByteBuffer room = buffer.capacity() >= need ? buffer : ByteBuffer.allocate(Integer.highestOneBit(need) * 2);
+        byte[] rest = new byte[buffer.remaining()];
+        buffer.get(rest);
+        buffer = room.clear().order(ByteOrder.LITTLE_ENDIAN).put(rest).flip();
+      }
+      while (buffer.remaining() < need) {
+        int start = buffer.position();
+        int end = buffer.limit();
+        buffer.limit(buffer.capacity()).position(end);
+        int read = channel.read(buffer);
+        buffer.limit(buffer.position()).position(start);
+        if (read < 0) {
+          return false;
+        }
+      }
+      return true;
+    }
+  }
+}

@@ -1,0 +1,220 @@
+package org.penstock.bridge;
+
+import java.io.BufferedReader;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.SecureRandom;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * The warm parent of a run's workers in this executor: a Python process that has imported everything and forks on
+ * request. Children connect back twice (data, control) over a socket in a private directory, each with a secret token.
+ * When this JVM dies, the parent's standard input ends; it then kills its children and removes the directory.
+ */
+final class Zygote {
+  private static final long READY_S = 120;
+  private static final long CONNECT_S = 30;
+  private static final int HELLO = 9; // u8 channel, i64 token
+
+  private final SecureRandom random = new SecureRandom();
+  private final Path directory;
+  private final ServerSocketChannel server;
+  private final Process process;
+  private final DataOutputStream commands;
+  private final CompletableFuture<String> ready = new CompletableFuture<>();
+  private final Map<Long, Birth> births = new ConcurrentHashMap<>();
+  private final Map<Long, CompletableFuture<Integer>> deaths = new ConcurrentHashMap<>();
+
+  private static final class Birth {
+    final CompletableFuture<Long> pid = new CompletableFuture<>();
+    final CompletableFuture<SocketChannel> data = new CompletableFuture<>();
+    final CompletableFuture<SocketChannel> control = new CompletableFuture<>();
+  }
+
+  Zygote(RunSpec run) throws IOException {
+    directory =
+        Files.createTempDirectory(
+            "penstock-", PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+    Path socket = directory.resolve("workers.sock");
+    server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+    server.bind(UnixDomainSocketAddress.of(socket), 1024);
+    ProcessBuilder builder = new ProcessBuilder(run.python(), "-m", "penstock.spark.zygote", socket.toString());
+    builder.environment().put("PYTHONPATH", run.pythonPath());
+    builder.redirectError(ProcessBuilder.Redirect.INHERIT);
+    process = builder.start();
+    commands = new DataOutputStream(process.getOutputStream());
+    daemon("penstock-zygote-events", this::readEvents);
+    daemon("penstock-zygote-accept", this::accept);
+    try {
+      commands.writeInt(run.plan().length);
+      commands.write(run.plan());
+      commands.flush();
+    } catch (IOException died) {
+      ready.complete("the Python parent process ended while it was starting");
+    }
+    String problem = await(ready, READY_S, "the Python parent process did not start");
+    if (!problem.isEmpty()) {
+      close();
+      throw new IOException("flow " + run.flow() + ": " + problem);
+    }
+  }
+
+  /** Forks a worker and waits until both of its channels are open. */
+  WorkerProcess fork(Workers owner, String task, int replica) throws IOException {
+    long token = random.nextLong();
+    Birth birth = new Birth();
+    births.put(token, birth);
+    deaths.put(token, new CompletableFuture<>());
+    try {
+      command("fork " + token);
+      long pid = await(birth.pid, CONNECT_S, "the Python parent process did not fork");
+      SocketChannel data = await(birth.data, CONNECT_S, "a new worker of " + task + " did not connect");
+      SocketChannel control = await(birth.control, CONNECT_S, "a new worker of " + task + " did not connect");
+      return new WorkerProcess(owner, task, replica, token, pid, data, control);
+    } catch (IOException failed) {
+      command("kill " + token);
+      throw failed;
+    } finally {
+      births.remove(token);
+    }
+  }
+
+  boolean isAlive() {
+    return process.isAlive();
+  }
+
+  void kill(long token) {
+    try {
+      command("kill " + token);
+    } catch (IOException gone) {
+      // A parent that is gone has taken its children with it.
+    }
+  }
+
+  /** How a worker ended, in words; waits a moment for the news. */
+  String epitaph(long token) {
+    CompletableFuture<Integer> death = deaths.get(token);
+    try {
+      int status = death == null ? 0 : death.get(2, TimeUnit.SECONDS);
+      return status < 0 ? "killed by signal " + -status : "exit status " + status;
+    } catch (InterruptedException stop) {
+      Thread.currentThread().interrupt();
+      return "unknown end";
+    } catch (ExecutionException | TimeoutException unknown) {
+      return "unknown end";
+    } finally {
+      deaths.remove(token);
+    }
+  }
+
+  private synchronized void command(String line) throws IOException {
+    commands.write((line + "\n").getBytes(StandardCharsets.US_ASCII));
+    commands.flush();
+  }
+
+  private void readEvents() {
+    try (BufferedReader events =
+        new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
+      for (String line = events.readLine(); line != null; line = events.readLine()) {
+        String[] words = line.split(" ", 3);
+        switch (words[0]) {
+          case "ready" -> ready.complete("");
+          case "error" -> ready.complete(line.substring(6).replace("\\n", "\n"));
+          case "forked" -> {
+            Birth birth = births.get(Long.parseLong(words[1]));
+            if (birth != null) {
+              birth.pid.complete(Long.parseLong(words[2]));
+            }
+          }
+          case "exited" -> {
+            CompletableFuture<Integer> death = deaths.get(Long.parseLong(words[1]));
+            if (death != null) {
+              death.complete(Integer.parseInt(words[2]));
+            }
+          }
+          default -> throw new IllegalStateException("the Python parent process said: " + line);
+        }
+      }
+    } catch (IOException closed) {
+      // The end of the process is the end of its events.
+    }
+    ready.complete("the Python parent process ended before it was ready; its error output says why");
+    IOException gone = new IOException("the Python parent process ended");
+    births.values().forEach(birth -> {
+      birth.pid.completeExceptionally(gone);
+      birth.data.completeExceptionally(gone);
+      birth.control.completeExceptionally(gone);
+    });
+  }
+
+  private void accept() {
+    while (true) {
+      try {
+        SocketChannel channel = server.accept();
+        ByteBuffer hello = ByteBuffer.allocate(HELLO).order(ByteOrder.LITTLE_ENDIAN);
+        while (hello.hasRemaining() && channel.read(hello) >= 0) {}
+        Birth birth = hello.hasRemaining() ? null : births.get(hello.getLong(1));
+        if (birth == null) {
+          channel.close();
+        } else {
+          (hello.get(0) == 0 ? birth.data : birth.control).complete(channel);
+        }
+      } catch (IOException closed) {
+        return;
+      }
+    }
+  }
+
+  private static <T> T await(CompletableFuture<T> future, long seconds, String problem) throws IOException {
+    try {
+      return future.get(seconds, TimeUnit.SECONDS);
+    } catch (InterruptedException stop) {
+      Thread.currentThread().interrupt();
+      throw new IOException("interrupted while starting a worker");
+    } catch (TimeoutException late) {
+      throw new IOException(problem + " within " + seconds + " s");
+    } catch (ExecutionException failed) {
+      throw new IOException(problem + ": " + failed.getCause().getMessage());
+    }
+  }
+
+  static Thread daemon(String name, Runnable body) {
+    Thread thread = new Thread(body, name);
+    thread.setDaemon(true);
+    thread.start();
+    return thread;
+  }
+
+  void close() {
+    try {
+      commands.close();
+      if (!process.waitFor(5, TimeUnit.SECONDS)) {
+        process.destroyForcibly();
+      }
+      server.close();
+      Files.deleteIfExists(directory.resolve("workers.sock"));
+      Files.deleteIfExists(directory);
+    } catch (IOException leftover) {
+      process.destroyForcibly();
+    } catch (InterruptedException stop) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    }
+  }
+}

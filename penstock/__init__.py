@@ -1,0 +1,23 @@
+"""Penstock: Python dataflows that keep their latency constraints on Apache Spark real-time mode."""
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.flow import Flow, FlowError, elastic, task
+from penstock.io import dedup_jsonl, jsonl, paced, replay
+
+if TYPE_CHECKING:
+    from penstock.spark.job import Job, JobFailed
+    from penstock.spark.run import run
+
+__all__ = ["Flow", "FlowError", "Job", "JobFailed", "dedup_jsonl", "elastic", "jsonl", "paced", "replay", "run", "task"]
+
+_LAZY = {"run": "penstock.spark.run", "Job": "penstock.spark.job", "JobFailed": "penstock.spark.job"}
+
+
+def __getattr__(name: str) -> Any:
+    """Spark is imported when a flow is run, not when it is declared: workers never need it."""
+    if name in _LAZY:
+        import importlib
+
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'penstock' has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""The runtime on Spark: planner, bridge, workers, and the handle of a running flow."""

@@ -1,0 +1,133 @@
+"""All contact of Python with Spark's JVM: the query of a flow, and the driver's side of the bridge."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from pyspark.sql import SparkSession, functions
+from pyspark.sql.streaming import StreamingQuery
+
+from penstock.flow.layers import Layer, Layout
+
+_COLUMN = "penstock_target_"
+_TRIGGER = "1 day"  # never reached: Penstock ends batches itself, and a batch that Spark cuts off would be torn
+NO_RELAY = -1
+
+
+class Bridge:
+    """One run: its registration in the driver's JVM, and its layers."""
+
+    def __init__(self, spark: SparkSession, run: str, flow: str, plan: bytes, python: str, python_path: str) -> None:
+        self._spark = spark
+        jvm = spark._jvm
+        assert jvm is not None
+        self._package = jvm.org.penstock.bridge
+        self._id = run
+        self._spec = self._package.RunSpec(run, flow, python, python_path, plan)
+        self._run = self._package.Runs.open(run)
+        self._layers: list[Any] = []
+
+    def publish(self, settings: bytes) -> None:
+        """Make new settings known to all workers."""
+        self._run.publish(settings.decode())
+
+    def start(self, layout: Layout, first_offset: bytes, batch_ms: int, checkpoint: str, name: str) -> StreamingQuery:
+        """Build and start the query: source, then each layer behind a shuffle by partition id."""
+        width = len(layout.layers)
+        self._run.setSource(
+            self._spec, self._units(layout, layout.layers[0]), first_offset.decode(), self._column(1), batch_ms
+        )
+        frame = self._spark.readStream.format("org.penstock.bridge.FlowSource").option("run", self._id).load()._jdf
+        for layer in layout.layers[1:]:
+            column = functions.col(self._column(layer.index))._jc
+            stage = self._package.Layer(self._spec, layer.index, *self._layer_arguments(layout, layer))
+            self._layers.append(stage)
+            frame = frame.repartitionById(layer.partitions, column).mapPartitions(stage, self._encoder(layer.index + 1))
+        self._set_widths(layout)
+        assert width == len(self._layers) + 1
+        jvm = self._spark._jvm
+        assert jvm is not None
+        writer = (
+            frame.writeStream()
+            .foreach(self._package.Discard())
+            .outputMode("update")
+            .queryName(name)
+            .option("checkpointLocation", checkpoint)
+            .trigger(jvm.org.apache.spark.sql.streaming.Trigger.RealTime(_TRIGGER))
+        )
+        return StreamingQuery(writer.start())
+
+    def change(self, layout: Layout) -> None:
+        """Other pool sizes, from the next batch on."""
+        for layer, stage in zip(layout.layers[1:], self._layers, strict=True):
+            stage.change(*self._layer_arguments(layout, layer))
+        self._set_widths(layout)
+
+    def end_batch(self, *, closing: bool) -> None:
+        """End the running batch and hold the next."""
+        self._run.endBatch(closing)
+
+    def await_gate(self, timeout_ms: int) -> bool:
+        """Wait until everything before the held batch is drained."""
+        return bool(self._run.awaitGate(timeout_ms))
+
+    def release(self) -> None:
+        """Let the held batch begin."""
+        self._run.release()
+
+    def await_flowing(self, batch: int, timeout_ms: int) -> bool:
+        """Wait until sources read in that batch."""
+        return bool(self._run.awaitFlowing(batch, timeout_ms))
+
+    def batch(self) -> int:
+        """Number of the batch that runs or is held."""
+        return int(self._run.batch())
+
+    def is_exhausted(self) -> bool:
+        """All sources have run dry, and everything is drained."""
+        return bool(self._run.isExhausted())
+
+    def drain_reports(self) -> bytes:
+        """A JSON array of what the workers said since the last call."""
+        return str(self._run.drainReports()).encode()
+
+    def close(self, timeout_ms: int) -> bool:
+        """Forget the run; False if some executor did not confirm that its workers are gone."""
+        return bool(self._package.Runs.close(self._id, timeout_ms))
+
+    def _column(self, layer: int) -> str:
+        return f"{_COLUMN}{self._id}_{layer}"
+
+    def _encoder(self, layer: int) -> Any:
+        jvm = self._spark._jvm
+        assert jvm is not None
+        schema = f"{self._column(layer)} int, payload binary"
+        return jvm.org.apache.spark.sql.Encoders.row(jvm.org.apache.spark.sql.types.StructType.fromDDL(schema))
+
+    def _set_widths(self, layout: Layout) -> None:
+        for layer in layout.layers[1:]:
+            self._run.setWidth(self._column(layer.index), layer.partitions)
+
+    def _layer_arguments(self, layout: Layout, layer: Layer) -> Sequence[Any]:
+        following = layer.index + 1
+        next_relay = layout.relay_of(following) if following < len(layout.layers) else None
+        return (
+            self._units(layout, layer),
+            NO_RELAY if layer.relay is None else layer.relay,
+            NO_RELAY if next_relay is None else next_relay,
+        )
+
+    def _units(self, layout: Layout, layer: Layer) -> Any:
+        units = [
+            {
+                "tasks": unit.tasks,
+                "feeds": [
+                    sorted({unit.tasks.index(s.receiver) for s in layout.graph.outputs_of(task) if layout.is_local(s)})
+                    for task in unit.tasks
+                ],
+                "first": unit.first,
+                "pool": unit.pool,
+            }
+            for unit in layer.units
+        ]
+        return self._package.UnitSpec.parse(msgspec.json.encode(units).decode())

@@ -1,0 +1,69 @@
+"""The second thread of a worker: keeps batch lifetimes, hears the driver, and reports, whatever the task is doing."""
+
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+from penstock.spark.outbox import Outbox
+from penstock.spark.wire import REPORT, SETTINGS, ChannelClosed, Inbox, frame
+
+REPORT_EVERY_NS = 1_000_000_000
+
+
+class Clock(threading.Thread):
+    """Sleeps until the next deadline, the next report or a word from the driver."""
+
+    def __init__(
+        self,
+        control: socket.socket,
+        outbox: Outbox,
+        on_settings: Callable[[bytes], None],
+        report: Callable[[], bytes],
+    ) -> None:
+        super().__init__(name="penstock-clock", daemon=True)
+        self._control = control
+        self._inbox = Inbox(control)
+        self._outbox = outbox
+        self._on_settings = on_settings
+        self._report = report
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK)
+        self._sleeps_until_ns = 0
+        outbox.wake_clock = self._wake_for
+
+    def _wake_for(self, deadline_ns: int) -> None:
+        if deadline_ns < self._sleeps_until_ns:
+            os.eventfd_write(self._wake, 1)
+
+    def run(self) -> None:
+        """Until the bridge is gone; then the whole process goes, even in the middle of a task's item."""
+        try:
+            self._loop()
+        except (ChannelClosed, OSError):
+            os._exit(0)
+
+    def _loop(self) -> None:
+        next_report_ns = time.monotonic_ns() + REPORT_EVERY_NS
+        watched = [self._control, self._wake]
+        while True:
+            # Published before the deadlines are read: one that is set in between wakes the next select at once.
+            self._sleeps_until_ns = next_report_ns
+            now_ns = time.monotonic_ns()
+            deadline_ns = self._outbox.ship_due(now_ns)
+            if deadline_ns is not None and deadline_ns < next_report_ns:
+                self._sleeps_until_ns = deadline_ns
+            if now_ns >= next_report_ns:
+                self._control.sendall(frame(REPORT, self._report()))
+                next_report_ns = now_ns + REPORT_EVERY_NS
+                continue
+            wait_s = (self._sleeps_until_ns - time.monotonic_ns()) * 1e-9
+            ready = select.select(watched, [], [], max(0.0, wait_s))[0]
+            if self._wake in ready:
+                os.eventfd_read(self._wake)
+            if self._control in ready:
+                self._inbox.wait(None)
+                for kind, body in self._inbox.frames():
+                    if kind == SETTINGS:
+                        self._on_settings(bytes(body))

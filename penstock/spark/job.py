@@ -1,0 +1,289 @@
+"""A running flow: its handle, and the switches that can be turned while it runs."""
+
+import contextlib
+import shutil
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+import msgspec
+from pyspark.sql.streaming import StreamingQuery
+
+from penstock.durations import milliseconds, seconds
+from penstock.flow.errors import FlowError
+from penstock.flow.layers import Layout
+from penstock.spark.bridge import Bridge
+from penstock.spark.metrics import Ledger, Metrics
+from penstock.spark.routes import Settings, routes
+
+Duration = str | float | timedelta
+State = Literal["running", "draining", "stopped", "failed"]
+
+_TICK_S = 0.1
+_PROGRESS_EVERY_S = 1.0
+_PROGRESS_KEPT = 600
+_CLOSE_MS = 10_000
+_BOUNDARY_MS = 120_000
+
+
+class JobFailed(RuntimeError):
+    """The flow has stopped by itself; the message names the task, the item and the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the flow is doing."""
+
+    state: State
+    message: str
+
+
+class Job:
+    """Like Spark's StreamingQuery: `status`, `last_progress`, `await_termination`, `stop`, `exception`."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        settings: Settings,
+        bridge: Bridge,
+        query: StreamingQuery,
+        slots: int,
+        temporary: str | None,
+    ) -> None:
+        self._layout = layout
+        self._settings = settings
+        self._bridge = bridge
+        self._query = query
+        self._slots = slots
+        self._temporary = temporary
+        self._ledger = Ledger()
+        self._progress: deque[dict[str, Any]] = deque(maxlen=_PROGRESS_KEPT)
+        self._state: State = "running"
+        self._error: JobFailed | None = None
+        self._changing = threading.RLock()
+        self._over = threading.Event()
+        self._monitor = threading.Thread(target=self._watch, name="penstock-monitor", daemon=True)
+        self._monitor.start()
+
+    @property
+    def status(self) -> Status:
+        """Running, draining, stopped or failed."""
+        detail = str(self._error) if self._error else f"batch {self._batch()}"
+        return Status(self._state, detail)
+
+    @property
+    def layout(self) -> Layout:
+        """Where everything is placed now."""
+        return self._layout
+
+    @property
+    def last_progress(self) -> dict[str, Any] | None:
+        """The latest of `recent_progress`."""
+        return self._progress[-1] if self._progress else None
+
+    @property
+    def recent_progress(self) -> list[dict[str, Any]]:
+        """One entry per second: time, batch, totals of each task, latency at each sink."""
+        return list(self._progress)
+
+    def exception(self) -> JobFailed | None:
+        """Why it stopped by itself, or None."""
+        return self._error
+
+    def await_termination(self, timeout_s: float | None = None) -> bool:
+        """Wait until the flow is over; True if it is. Raises if it failed."""
+        over = self._over.wait(timeout_s)
+        if over and self._error is not None:
+            raise self._error
+        return over
+
+    def stop(self, timeout: Duration = "60 s") -> None:
+        """Let the sources end, drain everything, commit, and leave nothing behind.
+
+        When the drain takes longer than `timeout`, the batch is abandoned; a later start on the same checkpoint
+        replays it.
+        """
+        with self._changing:
+            if self._state != "running":
+                self._over.wait()
+                return
+            self._state = "draining"
+            self._bridge.end_batch(closing=True)
+            self._await_gate(seconds(timeout))
+            self._finish("stopped", None)
+
+    def metrics(self) -> Metrics:
+        """Totals of every task, and the latency at the sinks; at most about a second old."""
+        pools = {task.name: self._layout.unit_of(task.name).pool for task in self._layout.graph.tasks}
+        return self._ledger.metrics(dict(self._settings.active), pools)
+
+    def set_active(self, task: str, replicas: int) -> None:
+        """Use that many replicas of a task's pool, from the next envelope on.
+
+        The replicas of a task that receives by key change at a boundary, so that no key is in two places.
+        """
+        with self._changing:
+            self._check_running()
+            unit = self._layout.unit_of(task)
+            if not 1 <= replicas <= unit.pool:
+                raise FlowError(
+                    f'{replicas} active replicas of task "{task}" are outside its pool of {unit.pool};'
+                    f" resize it first with set_pool"
+                )
+            together = self._layout.abreast_of(task)
+            by_key = any(
+                stream.wiring == "key" for name in together for stream in self._layout.graph.inputs_of(name)
+            )
+            active = {**self._settings.active, **dict.fromkeys(together, replicas)}
+            changed = msgspec.structs.replace(self._settings, active=active)
+            if by_key:
+                self._at_boundary(lambda: self._publish(changed))
+            else:
+                self._publish(changed)
+
+    def set_batch_lifetime(self, stream: str, lifetime: Duration) -> None:
+        """Ship the envelopes of a stream after that time, from the next one on; 0 ships at once."""
+        with self._changing:
+            self._check_running()
+            name = self._layout.graph.stream(stream).name
+            lifetimes = {**self._settings.lifetime_ms, name: milliseconds(lifetime)}
+            self._publish(msgspec.structs.replace(self._settings, lifetime_ms=lifetimes))
+
+    def set_sampling(self, rate: float) -> None:
+        """Measure that share of the items."""
+        if not 0.0 <= rate <= 1.0:
+            raise FlowError(f"a sampling rate of {rate} is not between 0 and 1")
+        with self._changing:
+            self._check_running()
+            self._publish(msgspec.structs.replace(self._settings, sampling=rate))
+
+    def boundary(self) -> float:
+        """End the running batch, commit it, and begin the next; how long no source was reading, in ms."""
+        with self._changing:
+            self._check_running()
+            return self._at_boundary(lambda: None)
+
+    def set_pool(self, task: str, replicas: int) -> float:
+        """Change how many replicas a task may have at the next boundary, without a restart; its gap in ms."""
+        with self._changing:
+            self._check_running()
+            layout = self._layout.with_pools({task: replicas})
+            if layout.slots > self._slots:
+                raise FlowError(
+                    f'a pool of {replicas} for task "{task}" needs {layout.slots} task slots and Spark has {self._slots}'
+                )
+            active = {name: min(count, layout.unit_of(name).pool) for name, count in self._settings.active.items()}
+            changed = msgspec.structs.replace(self._settings, routes=routes(layout), active=active)
+
+            def change() -> None:
+                self._layout = layout
+                self._bridge.change(layout)
+                self._publish(changed)
+
+            return self._at_boundary(change)
+
+    def _at_boundary(self, change: Callable[[], None]) -> float:
+        batch = self._bridge.batch()
+        started = time.monotonic()
+        self._bridge.end_batch(closing=False)
+        if not self._await_gate(_BOUNDARY_MS / 1000):
+            self._bridge.release()
+            self._check_running()
+            raise FlowError(f"the running batch did not end within {_BOUNDARY_MS // 1000} s; nothing was changed")
+        change()
+        self._bridge.release()
+        deadline = time.monotonic() + _BOUNDARY_MS / 1000
+        while not self._bridge.await_flowing(batch + 1, 50) and time.monotonic() < deadline:
+            self._check_running()
+            if self._bridge.is_exhausted():
+                break
+        return (time.monotonic() - started) * 1000
+
+    def _await_gate(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline and self._query.isActive:
+            if self._bridge.await_gate(50):
+                return True
+        return False
+
+    def _publish(self, settings: Settings) -> None:
+        self._settings = settings
+        self._bridge.publish(msgspec.json.encode(settings))
+
+    def _check_running(self) -> None:
+        if self._error is not None:
+            raise self._error
+        if self._state != "running":
+            raise FlowError(f'flow "{self._layout.graph.name}" is {self._state}')
+
+    def _batch(self) -> int:
+        return self._progress[-1]["batch"] if self._progress else 0
+
+    def _watch(self) -> None:
+        """Collect reports, note progress, see to the end."""
+        next_progress = time.monotonic()
+        while not self._over.is_set():
+            try:
+                self._ledger.add(self._bridge.drain_reports())
+                if time.monotonic() >= next_progress:
+                    next_progress += _PROGRESS_EVERY_S
+                    self._progress.append(self._note())
+                if not self._query.isActive:
+                    self._ended_by_itself()
+                elif self._bridge.is_exhausted() and self._changing.acquire(blocking=False):
+                    try:
+                        if self._state == "running":
+                            self._state = "draining"
+                            self._finish("stopped", None)
+                    finally:
+                        self._changing.release()
+            except Exception as problem:
+                if not self._over.is_set():
+                    self._conclude("failed", JobFailed(f"Spark is gone: {problem}"))
+                return
+            self._over.wait(_TICK_S)
+
+    def _note(self) -> dict[str, Any]:
+        metrics = self.metrics()
+        return {
+            "time_s": time.time(),
+            "batch": self._bridge.batch(),
+            "tasks": {name: msgspec.to_builtins(task) for name, task in metrics.tasks.items()},
+            "latency_ms": {
+                sink: {"count": sketch.count, "mean": sketch.mean, "p99": sketch.quantile(0.99)}
+                for sink, sketch in metrics.latency.items()
+            },
+        }
+
+    def _ended_by_itself(self) -> None:
+        if self._over.is_set() or self._state == "draining":
+            return
+        time.sleep(_TICK_S)
+        self._ledger.add(self._bridge.drain_reports())
+        failure, error = self._ledger.failure, self._query.exception()
+        flow = self._layout.graph.name
+        if failure is not None:
+            text = f'flow "{flow}", task "{failure.task}", replica {failure.replica}: {failure.problem}'
+        else:
+            text = f'flow "{flow}": {error}'
+        self._finish("failed", JobFailed(text))
+
+    def _finish(self, state: State, error: JobFailed | None) -> None:
+        with contextlib.suppress(Exception):
+            self._query.stop()
+        self._ledger.add(self._bridge.drain_reports())
+        if not self._bridge.close(_CLOSE_MS):
+            print("penstock: an executor did not confirm that its workers are gone", file=sys.stderr)
+        self._conclude(state, error)
+
+    def _conclude(self, state: State, error: JobFailed | None) -> None:
+        self._error = error
+        self._state = state
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        self._over.set()

@@ -1,0 +1,301 @@
+"""What a worker sends: open envelopes, when they are shipped, and which inputs are thereby done with.
+
+Two threads meet here. The task's thread puts items in; the clock's thread ships what has reached its batch
+lifetime. Putting takes no lock: an item is first appended, then the stream is opened if it is not, while shipping
+first closes the stream and then takes what it finds, so no item is ever left without a deadline. Shipping holds
+the lock, so the envelopes of a channel leave in order.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from penstock.flow.graph import ITEM_ID, Stream
+from penstock.spark.envelope import Address, ItemId, Tag, dump_items, encode
+from penstock.spark.keys import key_group, owner
+from penstock.spark.wire import REMOTE, ack_frame, out_frame
+
+ITEM_LIMIT_BYTES = 64 << 20
+"""An item larger than this cannot travel: a row is held in memory several times on its way."""
+
+_FIRST_COUNT_LIMIT = 64
+_GROWTH = 8
+
+
+class Unshippable(Exception):
+    """An item that cannot be put into an envelope."""
+
+
+class Channel:
+    """The open envelope for one receiving replica."""
+
+    __slots__ = ("address", "ids", "items", "stage", "tags", "target")
+
+    def __init__(self, address: Address, target: int, stage: int) -> None:
+        self.address = address
+        self.target = target
+        self.stage = stage
+        self.items: list[Any] = []
+        self.ids: list[ItemId | None] = []
+        self.tags: list[Tag] = []
+
+
+class Route(Protocol):
+    """Where a stream's receivers are (see routes.py)."""
+
+    def channel(self, replica: int) -> Channel:
+        """An empty channel to a replica."""
+        ...
+
+    @property
+    def pool(self) -> int:
+        """How many replicas there are, active or not."""
+        ...
+
+
+class OutStream:
+    """A stream at its sender."""
+
+    def __init__(self, outbox: "Outbox", spec: Stream, number: int) -> None:
+        self.spec = spec
+        self.number = number
+        self.lifetime_ns = round(spec.batch_lifetime_ms * 1e6)
+        self.is_open = False
+        self.deadline_ns = 0
+        self.first_input = 0
+        self.count_limit = _FIRST_COUNT_LIMIT
+        self.pool: list[Channel] = []
+        self.active: Sequence[Channel] = ()
+        self._outbox = outbox
+        self._turn = 0
+        self._put = {
+            "round_robin": self._put_in_turn,
+            "key": self._put_by_key,
+            "broadcast": self._put_to_all,
+            "forward": self._put_to_twin,
+        }[spec.wiring]
+
+    def lay(self, route: Route, active: int) -> None:
+        """Take up the addresses of a batch; nothing is open at that time."""
+        self.pool = [route.channel(replica) for replica in range(route.pool)]
+        self.activate(active)
+
+    def activate(self, count: int) -> None:
+        """From the next item on, send to the first `count` replicas. One assignment, so no lock."""
+        self.active = tuple(self.pool[: max(1, count)])
+
+    def put(self, item: Any) -> None:
+        """Send an item to whom the wiring says."""
+        self._put(item)
+
+    def _put_in_turn(self, item: Any) -> None:
+        active = self.active
+        turn = self._turn
+        if turn >= len(active):
+            turn = 0
+        self._turn = turn + 1
+        self._add(active[turn], item, None)
+
+    def _put_by_key(self, item: Any) -> None:
+        key = self.spec.key
+        if key is ITEM_ID:
+            group = key_group(self._outbox.parent_id)
+        else:
+            assert callable(key)
+            group = key_group(key(item))
+        active = self.active
+        self._add(active[owner(group, len(active))], item, None)
+
+    def _put_to_all(self, item: Any) -> None:
+        for replica, channel in enumerate(self.active):
+            self._add(channel, item, replica)
+
+    def _put_to_twin(self, item: Any) -> None:
+        self._add(self.pool[self._outbox.replica], item, None)
+
+    def _add(self, channel: Channel, item: Any, copy: int | None) -> None:
+        outbox = self._outbox
+        if outbox.with_ids:
+            channel.ids.append(outbox.child_id(copy))
+        if outbox.origin_ns is None:
+            channel.items.append(item)
+        else:
+            with outbox.lock:
+                channel.tags.append(Tag(len(channel.items), time.monotonic_ns(), outbox.origin_ns))
+                channel.items.append(item)
+        if not self.lifetime_ns:
+            outbox.ship(self, channel)
+            return
+        if not self.is_open:
+            outbox.open(self)
+        if len(channel.items) >= self.count_limit:
+            outbox.ship(self, channel)
+
+
+class Outbox:
+    """All output streams of a worker."""
+
+    def __init__(self, send: Callable[[bytes], None], replica: int, *, with_ids: bool) -> None:
+        self.lock = threading.Lock()
+        self.replica = replica
+        self.with_ids = with_ids
+        self.streams: list[OutStream] = []
+        self.origin_ns: int | None = None
+        self.parent_id: ItemId | None = None
+        self.current_input = 0
+        self.finished_input = 0
+        self.acknowledged = 0
+        self.shipped_items = 0
+        self.shipped_envelopes = 0
+        self.wake_clock: Callable[[int], None] = lambda deadline_ns: None
+        self.on_unshippable: Callable[[OutStream, Any, Exception], None] = _refuse
+        self._send = send
+        self._children = 0
+
+    def begin_item(self, item_id: ItemId | None, origin_ns: int | None) -> None:
+        """What is put from now on stems from this item."""
+        self.parent_id = item_id
+        self.origin_ns = origin_ns
+        self._children = 0
+
+    def child_id(self, copy: int | None) -> ItemId | None:
+        """Id of the next output: its parent's, its number among the outputs of the parent, its broadcast copy."""
+        if self.parent_id is None:
+            return None
+        number = self._children
+        self._children += 1
+        return (*self.parent_id, number) if copy is None else (*self.parent_id, number, copy)
+
+    def open(self, stream: OutStream) -> None:
+        """Start the lifetime of a stream's envelopes."""
+        with self.lock:
+            if stream.is_open:
+                return
+            stream.first_input = self.current_input
+            stream.deadline_ns = time.monotonic_ns() + stream.lifetime_ns
+            stream.is_open = True
+        self.wake_clock(stream.deadline_ns)
+
+    def ship(self, stream: OutStream, channel: Channel) -> None:
+        """Ship one envelope now."""
+        with self.lock:
+            self._ship(stream, channel)
+
+    def ship_due(self, now_ns: int) -> int | None:
+        """Ship what has reached its lifetime; the next deadline, if there is one."""
+        following: int | None = None
+        for stream in self.streams:
+            if not stream.is_open:
+                continue
+            if stream.deadline_ns <= now_ns:
+                self._ship_all(stream)
+            elif following is None or stream.deadline_ns < following:
+                following = stream.deadline_ns
+        return following
+
+    def flush(self) -> None:
+        """Ship everything."""
+        for stream in self.streams:
+            self._ship_all(stream)
+
+    def acknowledge(self, mark: bytes = b"") -> None:
+        """Tell the bridge which inputs are done, if that has changed since it last heard of it."""
+        with self.lock:
+            done = self.done_input()
+            if done > self.acknowledged or mark:
+                self.acknowledged = done
+                self._send(ack_frame(done, mark))
+
+    def done_input(self) -> int:
+        """The last input that is processed and of which nothing waits in an open envelope."""
+        done = self.finished_input
+        for stream in self.streams:
+            if stream.is_open and stream.first_input <= done:
+                done = stream.first_input - 1
+        return done
+
+    def send(self, data: bytes) -> None:
+        """A frame that is no envelope."""
+        with self.lock:
+            self._send(data)
+
+    def _ship_all(self, stream: OutStream) -> None:
+        with self.lock:
+            stream.is_open = False
+            for channel in stream.pool:
+                if channel.items:
+                    self._ship(stream, channel)
+
+    def _ship(self, stream: OutStream, channel: Channel) -> None:
+        count = len(channel.items)
+        if not count:
+            return
+        items = channel.items[:count]
+        del channel.items[:count]
+        tags, channel.tags = channel.tags, []
+        ids = None
+        if self.with_ids:
+            ids = channel.ids[:count]
+            del channel.ids[:count]
+        try:
+            body = _dump(items, stream)
+        except Exception:
+            items, ids, tags = self._salvage(stream, items, ids, tags)
+            if not items:
+                return
+            body = _dump(items, stream)
+            count = len(items)
+        if stream.lifetime_ns:
+            fitting = stream.spec.batch_bytes * count // max(1, len(body))
+            stream.count_limit = max(1, min(fitting, _GROWTH * max(count, _FIRST_COUNT_LIMIT)))
+        envelope = encode(
+            channel.address,
+            stream.number,
+            self.replica,
+            time.monotonic_ns(),
+            body,
+            count,
+            stream.spec.codec,
+            tags,
+            ids,
+        )
+        self.acknowledged = self.done_input()
+        self.shipped_items += count
+        self.shipped_envelopes += 1
+        self._send(out_frame(self.acknowledged, channel.target, channel.stage, envelope))
+
+    def _salvage(
+        self, stream: OutStream, items: list[Any], ids: list[ItemId | None] | None, tags: list[Tag]
+    ) -> tuple[list[Any], list[ItemId | None] | None, list[Tag]]:
+        """Part the items that can travel from those that cannot, and hand the latter to the error policy."""
+        good: list[int] = []
+        for index, item in enumerate(items):
+            try:
+                _dump([item], stream)
+                good.append(index)
+            except Exception as problem:
+                self.on_unshippable(stream, item, problem)
+        moved = {old: new for new, old in enumerate(good)}
+        return (
+            [items[i] for i in good],
+            None if ids is None else [ids[i] for i in good],
+            [tag._replace(item=moved[tag.item]) for tag in tags if tag.item in moved],
+        )
+
+
+def _dump(items: list[Any], stream: OutStream) -> bytes:
+    body = dump_items(items, stream.spec.codec)
+    if len(body) > ITEM_LIMIT_BYTES:
+        raise Unshippable(
+            f"an item of {len(body) >> 20} MiB is larger than the {ITEM_LIMIT_BYTES >> 20} MiB"
+            f" that stream {stream.spec.name} carries; send a reference to it, or parts of it"
+        )
+    return body
+
+
+def _refuse(stream: OutStream, item: Any, problem: Exception) -> None:
+    raise problem
+
+
+__all__ = ["REMOTE", "Channel", "OutStream", "Outbox", "Route", "Unshippable"]

@@ -1,0 +1,101 @@
+"""`penstock.run`: from a declared flow to a running one."""
+
+import os
+import sys
+import tempfile
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import cloudpickle
+import msgspec
+
+from penstock.durations import milliseconds
+from penstock.flow.errors import FlowError
+from penstock.flow.flow import Flow
+from penstock.flow.graph import Graph
+from penstock.flow.layers import Layout, lay_out, max_slots
+from penstock.flow.pickling import check_picklable
+from penstock.io.protocol import Source
+from penstock.spark.bridge import Bridge
+from penstock.spark.job import Duration, Job
+from penstock.spark.plan import Plan
+from penstock.spark.routes import Settings, routes
+from penstock.spark.session import session
+from penstock.spark.sourcing import Position
+
+
+def run(
+    flow: Flow,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    batch: Duration = "10 min",
+    sampling: float = 0.1,
+    dead_letters: str | os.PathLike[str] | None = None,
+) -> Job:
+    """Start a flow on Spark and return its handle.
+
+    `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. `batch` is the
+    longest time between two commits. `sampling` is the share of items that is measured. `dead_letters` is the
+    directory for items of tasks with on_error="dead_letter" (default: dead_letters/FLOW here).
+    """
+    graph = flow.graph()
+    if not 0.0 <= sampling <= 1.0:
+        raise FlowError(f"a sampling rate of {sampling} is not between 0 and 1")
+    batch_ms = milliseconds(batch)
+    if batch_ms < 1000:
+        raise FlowError(f"a batch of {batch_ms} ms is too short: a boundary takes some tenths of a second")
+    check_picklable(graph)
+    layout = lay_out(graph)
+    letters = Path(dead_letters or Path("dead_letters") / graph.name).absolute()
+    plan = cloudpickle.dumps(Plan(graph, str(letters)))
+    slots = layout.slots if master else max_slots(graph)
+    spark = session(slots, master, conf, needed_by=_needs(layout))
+    run_id = uuid.uuid4().hex
+    bridge = Bridge(spark, run_id, graph.name, plan, sys.executable, _python_path())
+    settings = Settings(
+        routes=routes(layout),
+        active={task.name: task.parallelism.initial for task in graph.tasks},
+        lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
+        sampling=sampling,
+    )
+    bridge.publish(msgspec.json.encode(settings))
+    temporary = tempfile.mkdtemp(prefix="penstock-checkpoint-") if checkpoint is None else None
+    query = bridge.start(
+        layout,
+        _first_offsets(graph, layout),
+        round(batch_ms),
+        str(temporary or Path(cast("str", checkpoint)).absolute()),
+        f"{graph.name}-{run_id[:8]}",
+    )
+    return Job(layout, settings, bridge, query, max(slots, spark.sparkContext.defaultParallelism), temporary)
+
+
+def _first_offsets(graph: Graph, layout: Layout) -> bytes:
+    positions: dict[str, Position] = {}
+    for task in graph.tasks:
+        if task.kind == "source":
+            source = cast(Source, task.body)
+            for partition in range(source.partitions):
+                place = str(layout.partition_of(task.name, partition))
+                positions[place] = Position(0, source.start(partition))
+    return msgspec.json.encode(positions)
+
+
+def _needs(layout: Layout) -> str:
+    parts = [
+        f"{unit.pool} for {' + '.join(unit.tasks)}" for layer in layout.layers for unit in layer.units
+    ]
+    relays = sum(layer.relay is not None for layer in layout.layers)
+    if relays:
+        parts.append(f"{relays} for relays")
+    return f'flow "{layout.graph.name}" needs {", ".join(parts)}'
+
+
+def _python_path() -> str:
+    """Workers import what the driver can import."""
+    places = [place or os.getcwd() for place in sys.path]
+    return os.pathsep.join(dict.fromkeys(place for place in places if os.path.exists(place)))

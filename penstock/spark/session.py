@@ -1,0 +1,75 @@
+"""The Spark session a flow runs on: started for the user, or the user's own if it can carry Penstock."""
+
+from collections.abc import Mapping
+
+from pyspark import __version__ as pyspark_version
+from pyspark.sql import SparkSession
+
+from penstock.flow.errors import FlowError
+from penstock.spark import settings
+
+SPARK_VERSION = "4.3.0"
+
+
+def session(
+    slots: int, master: str | None = None, conf: Mapping[str, str] | None = None, *, needed_by: str = ""
+) -> SparkSession:
+    """A session with at least `slots` task slots; `local[slots]` if no master is named.
+
+    A session that is there already is used if it was started for Penstock and is large enough. One that Penstock
+    started itself, that runs nothing and is too small is started anew.
+    """
+    if pyspark_version != SPARK_VERSION:
+        raise FlowError(f"Penstock works with pyspark {SPARK_VERSION}, not {pyspark_version}; install pyspark=={SPARK_VERSION}")
+    if not settings.JAR.exists():
+        raise FlowError("the Java bridge is not built; run `make bridge`, or install Penstock from a wheel")
+    wanted = settings.merged(conf or {})
+    present = SparkSession.getActiveSession()
+    if present is not None:
+        found = _slots(present)
+        if not _may_restart(present) or (found >= slots and not _differs(present, master, conf)):
+            return _checked(present, slots, found, needed_by)
+        present.stop()
+    builder = SparkSession.builder.master(master or f"local[{slots}]").appName("penstock")
+    for key, value in {**wanted, "spark.jars": _jars(wanted), "spark.penstock.own": "true"}.items():
+        builder = builder.config(key, value)
+    started = builder.getOrCreate()
+    return _checked(started, slots, _slots(started), needed_by)
+
+
+def _jars(wanted: Mapping[str, str]) -> str:
+    return ",".join(filter(None, [str(settings.JAR), wanted.get("spark.jars")]))
+
+
+def _may_restart(spark: SparkSession) -> bool:
+    return spark.conf.get("spark.penstock.own", "") == "true" and not spark.streams.active
+
+
+def _differs(spark: SparkSession, master: str | None, conf: Mapping[str, str] | None) -> bool:
+    if master is not None and master != spark.sparkContext.master:
+        return True
+    return any(spark.conf.get(key, None) != str(value) for key, value in (conf or {}).items())
+
+
+def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> SparkSession:
+    present = dict(spark.sparkContext.getConf().getAll())
+    lacking = settings.missing_from(present)
+    if lacking:
+        wrong = ", ".join(f"{s.key}={s.value}" for s in lacking)
+        raise FlowError(
+            f"the running Spark session was not started for Penstock: it lacks {wrong}; stop it first,"
+            " or start it with penstock.spark.session.session()"
+        )
+    if found < slots:
+        raise FlowError(
+            f"Spark has {found} task slots on {spark.sparkContext.master} and {slots} are needed at the same time"
+            f"{': ' if needed_by else ''}{needed_by}; give it more cores, lower spark.task.cpus, or make pools smaller"
+        )
+    return spark
+
+
+def _slots(spark: SparkSession) -> int:
+    """How many tasks may run at once: cores over `spark.task.cpus`."""
+    context = spark.sparkContext
+    cores = context.defaultParallelism
+    return int(cores / float(spark.conf.get("spark.task.cpus", "1") or 1) + 1e-9)

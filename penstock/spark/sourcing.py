@@ -1,0 +1,125 @@
+"""The loop of a source worker: read, send on, and know at any time from where to go on."""
+
+import random
+import time
+from collections import deque
+from typing import Any, cast
+
+import msgspec
+
+from penstock.flow.graph import Task
+from penstock.io.protocol import Reader, Source, SourceClock
+from penstock.spark.measure import Measurements
+from penstock.spark.outbox import Outbox
+from penstock.spark.wire import END, Inbox
+
+_CHUNK = 512
+_WAIT_S = 0.01
+_MARK_EVERY_NS = 100_000_000
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a partition stands: items sent before, the source's own offset, and whether it has run dry."""
+
+    ordinal: int
+    offset: Any
+    done: bool = False
+
+
+class SourceOrder(msgspec.Struct, frozen=True):
+    """From where to read, where the run began, and when (epoch ns): time zero of a schedule."""
+
+    position: Position
+    run_position: Position
+    started_at_epoch_ns: int
+
+
+class Sourcing:
+    """One partition of a source. Ids of its items are (partition, ordinal)."""
+
+    def __init__(self, task: Task, partition: int, outbox: Outbox, measured: Measurements, inbox: Inbox) -> None:
+        self.sampling = 0.0
+        self._source = cast(Source, task.body)
+        self._partition = partition
+        self._outbox = outbox
+        self._measured = measured
+        self._inbox = inbox
+        self._random = random.Random(partition)
+        self._until_sample = 0
+        self._reader: Reader | None = None
+        self._position: Position | None = None
+
+    def run(self, order: SourceOrder) -> Position:
+        """Read until the bridge ends the batch or the source has run dry; the position that was reached."""
+        reader = self._open(order)
+        at = order.position
+        chunk = self._outbox.finished_input
+        marks: deque[tuple[int, Position]] = deque()
+        next_mark_ns = 0
+        while not at.done and not self._ended():
+            got = reader.read(_CHUNK, _WAIT_S)
+            if got is None:
+                at = Position(at.ordinal, reader.offset, done=True)
+                break
+            items, due_ns = got
+            if not items:
+                continue
+            chunk += 1
+            self._outbox.current_input = chunk
+            self._send(items, due_ns, at.ordinal)
+            self._outbox.finished_input = chunk
+            at = Position(at.ordinal + len(items), reader.offset)
+            marks.append((chunk, at))
+            if time.monotonic_ns() >= next_mark_ns:
+                self._mark(marks)
+                next_mark_ns = time.monotonic_ns() + _MARK_EVERY_NS
+        self._position = at
+        return at
+
+    def _open(self, order: SourceOrder) -> Reader:
+        """The reader goes on over batches, unless the batch begins somewhere else than the last one ended."""
+        if self._reader is None or self._position != order.position:
+            if self._reader is not None:
+                self._reader.close()
+            since_start_ns = time.time_ns() - order.started_at_epoch_ns
+            clock = SourceClock(time.monotonic_ns() - since_start_ns, order.run_position.offset)
+            self._reader = self._source.open(self._partition, order.position.offset, clock)
+        return self._reader
+
+    def _ended(self) -> bool:
+        self._inbox.wait(0)
+        return any(kind == END for kind, _ in self._inbox.frames())
+
+    def _send(self, items: list[Any], due_ns: list[int] | None, ordinal: int) -> None:
+        streams = self._outbox.streams
+        self._measured.items_in += len(items)
+        with_ids = self._outbox.with_ids
+        for index, item in enumerate(items):
+            origin_ns = None
+            if self._sampled():
+                origin_ns = due_ns[index] if due_ns is not None else time.monotonic_ns()
+            if with_ids or origin_ns is not None or self._outbox.origin_ns is not None:
+                self._outbox.begin_item((self._partition, ordinal + index) if with_ids else None, origin_ns)
+            for stream in streams:
+                stream.put(item)
+
+    def _sampled(self) -> bool:
+        """Bernoulli sampling by gaps: the number of items until the next sample is geometric."""
+        if self._until_sample > 0:
+            self._until_sample -= 1
+            return False
+        if self.sampling <= 0.0:
+            return False
+        self._until_sample = 0
+        while self._random.random() >= self.sampling:
+            self._until_sample += 1
+        return True
+
+    def _mark(self, marks: deque[tuple[int, Position]]) -> None:
+        """Tell the bridge from where a successor of this process would have to go on."""
+        done = self._outbox.done_input()
+        reached: Position | None = None
+        while marks and marks[0][0] <= done:
+            reached = marks.popleft()[1]
+        if reached is not None:
+            self._outbox.acknowledge(msgspec.json.encode(reached))

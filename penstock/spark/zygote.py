@@ -1,0 +1,164 @@
+"""The warm parent of the workers: imports everything once, then forks on request.
+
+    stdin   u32 length (big endian) and the pickled plan, then lines: "fork TOKEN", "kill TOKEN"
+    stdout  lines: "ready" | "error TEXT", "forked TOKEN PID", "exited TOKEN STATUS"
+
+The end of stdin means that the executor is gone: children are killed, and the private directory of the socket too.
+"""
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import traceback
+from typing import IO, NoReturn
+
+import cloudpickle
+
+from penstock.spark import worker
+from penstock.spark.plan import Plan
+
+_DATA_CHANNEL, _CONTROL_CHANNEL = 0, 1
+
+
+class Zygote:
+    """Forks workers and reaps them."""
+
+    def __init__(self, plan: Plan, address: str, events: IO[str]) -> None:
+        self._plan = plan
+        self._address = address
+        self._events = events
+        self._tokens: dict[int, str] = {}
+
+    def serve(self) -> None:
+        """Obey until stdin ends."""
+        wake_in, wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake_out, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        pending = b""
+        while True:
+            ready = select.select([0, wake_in], [], [])[0]
+            if wake_in in ready:
+                os.read(wake_in, 4096)
+                self._reap()
+            if 0 in ready:
+                received = os.read(0, 65536)
+                if not received:
+                    return
+                *lines, pending = (pending + received).split(b"\n")
+                for line in lines:
+                    self._obey(line.decode())
+
+    def kill_all(self) -> None:
+        """End every child."""
+        for pid in self._tokens:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in self._tokens:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+    def _obey(self, line: str) -> None:
+        verb, token = line.split(" ")
+        if verb == "fork":
+            pid = os.fork()
+            if pid == 0:
+                _be_worker(self._plan, self._address, int(token))
+            self._tokens[pid] = token
+            self._say(f"forked {token} {pid}")
+        else:
+            for pid, owner in self._tokens.items():
+                if owner == token:
+                    os.kill(pid, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            token = self._tokens.pop(pid)
+            self._say(f"exited {token} {os.waitstatus_to_exitcode(status)}")
+
+    def _say(self, line: str) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self._events.write(line + "\n")
+            self._events.flush()
+
+
+def _be_worker(plan: Plan, address: str, token: int) -> NoReturn:
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        channels = []
+        for number in (_DATA_CHANNEL, _CONTROL_CHANNEL):
+            channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            channel.connect(address)
+            channel.sendall(struct.pack("<Bq", number, token))
+            channels.append(channel)
+        worker.main(plan, *channels)
+    except SystemExit as leaving:
+        status = leaving.code if isinstance(leaving.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _read_plan() -> Plan:
+    def exactly(count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            received = os.read(0, count - len(data))
+            if not received:
+                raise EOFError
+            data += received
+        return data
+
+    (length,) = struct.unpack(">I", exactly(4))
+    plan = cloudpickle.loads(exactly(length))
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def main(address: str) -> None:
+    """Load the plan, then serve."""
+    # What users print must not end up among the events: it goes to the executor's error output.
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        plan = _read_plan()
+    except EOFError:
+        return
+    except BaseException:
+        text = "the flow cannot be loaded in a worker:\n" + traceback.format_exc()
+        events.write("error " + text.replace("\n", "\\n") + "\n")
+        events.flush()
+        return
+    gc.collect()
+    gc.freeze()
+    zygote = Zygote(plan, address, events)
+    events.write("ready\n")
+    events.flush()
+    try:
+        zygote.serve()
+    finally:
+        zygote.kill_all()
+        with contextlib.suppress(OSError):
+            os.unlink(address)
+            os.rmdir(os.path.dirname(address))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -188,7 +188,7 @@ def _load(chain: Chain, loads: Mapping[str, float]) -> float:
 def _variance(chains: Sequence[Chain], loads: Mapping[str, float]) -> float:
     utils = [_load(chain, loads) for chain in chains]
     mean = sum(utils) / len(utils)
-    return sum((util - mean) ** 2 for util in utils) / len(utils)
+    return sum((util - mean) * (util - mean) for util in utils) / len(utils)
 
 
 def _written(chains: Sequence[Chain]) -> list[str]:

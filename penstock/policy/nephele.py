@@ -17,8 +17,6 @@ from penstock.policy.scaling import ScalingRules, keep_forward_equal, scale_reac
 from penstock.policy.scaling_model import FitLimits
 from penstock.stats.snapshot import Snapshot
 
-Share = Annotated[float, Meta(ge=0, le=1)]
-
 
 class NepheleParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The constants of the thesis; `None` or "off" switches a part off."""
@@ -89,6 +87,13 @@ class NepheleParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         Meta(gt=0, lt=1, description="r of buffer_2012, per ms of batching delay", extra={"unit": "ratio"}),
     ] = 0.98
     buffer_grow: Annotated[float, Meta(gt=1, description="s of buffer_2012", extra={"unit": "ratio"})] = 1.1
+
+    def __post_init__(self) -> None:
+        if self.fit_limits is not None and not 0 <= self.fit_limits[0] <= self.fit_limits[1]:
+            lowest, highest = self.fit_limits
+            raise ValueError(
+                f"fit_limits: expected two numbers, the smaller first, not [{lowest:g}, {highest:g}]"
+            )
 
 
 class NepheleMemory(msgspec.Struct, frozen=True):

@@ -34,10 +34,11 @@ def describe(group: str, kind: type[msgspec.Struct]) -> list[Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     described = []
     for field in msgspec.structs.fields(kind):
-        meta = _meta(hints[field.name])
+        metas = [m for m in getattr(hints[field.name], "__metadata__", ()) if isinstance(m, msgspec.Meta)]
         default = field.default if field.default is not msgspec.NODEFAULT else _made(field.default_factory)
-        unit = str((meta.extra or {}).get("unit", ""))
-        described.append(Parameter(f"{group}.{field.encode_name}", default, unit, meta.description or ""))
+        unit = next((str(meta.extra["unit"]) for meta in metas if meta.extra and "unit" in meta.extra), "")
+        meaning = next((meta.description for meta in metas if meta.description), "")
+        described.append(Parameter(f"{group}.{field.encode_name}", default, unit, meaning))
     return described
 
 
@@ -88,13 +89,6 @@ def _convert(group: str, values: dict[str, Any], kind: type[msgspec.Struct]) -> 
         raise SettingError(
             f"setting {key!r}: {problem[:1].lower()}{problem[1:].partition(', got')[0]}{got}"
         ) from None
-
-
-def _meta(hint: Any) -> msgspec.Meta:
-    for extra in getattr(hint, "__metadata__", ()):
-        if isinstance(extra, msgspec.Meta):
-            return extra
-    return msgspec.Meta()
 
 
 def _made(factory: Any) -> Any:

@@ -9,6 +9,7 @@ formula applies. Doubling brings its utilization to half or less, and Rebalance 
 import math
 
 from penstock.policy.measured import utilization
+from penstock.policy.scaling_model import LARGEST
 from penstock.stats.snapshot import TaskStats
 
 
@@ -26,4 +27,5 @@ def resolved_parallelism(task: TaskStats) -> int:
     if not task.elastic:
         return task.parallelism
     load = max(1.0, utilization(task) or 1.0)
-    return max(task.parallelism, task.within_limits(math.ceil(2 * task.parallelism * load)))
+    wanted = math.ceil(min(2 * task.parallelism * load, LARGEST))
+    return max(task.parallelism, task.within_limits(wanted))

@@ -1,0 +1,165 @@
+"""ScaleReactively: bottlenecks, several constraints, floors, missing data."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.policy.scaling import ScalingRules, keep_forward_equal, scale_reactively
+from penstock.policy.scaling_bottlenecks import is_bottleneck, resolved_parallelism
+from penstock.policy.scaling_model import FitLimits
+from penstock.stats.snapshot import decode_snapshot, encode_snapshot
+from tests.policy.snapshots import TESTER, pipeline, prime_test
+
+RULES = ScalingRules()
+
+
+def test_rebalance_by_hand() -> None:
+    # b = 50 * 0.08 / 0.1333 = 30.008, W(50) = 8 ms, so a = 8 * (50 - b); the limit is 0.2 * (20 - 0.08).
+    scaling = scale_reactively(prime_test(), RULES)
+    busy = 50 * 0.08 / 0.1333
+    assert scaling.replicas == {"prime": math.ceil(8 * (50 - busy) / (0.2 * 19.92) + busy)} == {"prime": 71}
+    assert scaling.feasible
+    (reason,) = scaling.reasons
+    assert reason.rule == "rebalance"
+    assert (reason.task, reason.before, reason.after) == ("prime", 50, 71)
+    assert reason.prediction is not None
+    assert reason.why == "the fewest replicas that keep the queues of c1 within 3.98 ms"
+
+
+def test_a_bound_that_cannot_be_kept_is_reported() -> None:
+    scaling = scale_reactively(prime_test(max=70), RULES)
+    assert scaling.replicas == {"prime": 70}
+    assert not scaling.feasible
+    assert [reason.rule for reason in scaling.reasons] == ["rebalance", "infeasible"]
+    assert scaling.reasons[1].why == (
+        "with all the replicas it may have c1 would still queue 4 ms, more than 3.98 ms:"
+        " relax it or allow more replicas"
+    )
+
+
+@given(st.floats(1, 1000), st.floats(1, 1000))
+def test_replicas_fall_as_the_bound_grows(one_ms: float, two_ms: float) -> None:
+    tight, loose = (scale_reactively(prime_test(bound_ms=b), RULES) for b in sorted((one_ms, two_ms)))
+    assert loose.replicas["prime"] <= tight.replicas["prime"]
+
+
+def test_a_loose_bound_stops_at_the_utilization_limit() -> None:
+    scaling = scale_reactively(prime_test(bound_ms=1e6), RULES)
+    assert scaling.replicas == {"prime": math.ceil(50 * 0.08 / 0.1333 / 0.9)}
+
+
+def test_the_fit_can_be_limited() -> None:
+    free = scale_reactively(prime_test(queue_wait_ms=80.0), RULES)
+    held = scale_reactively(prime_test(queue_wait_ms=80.0), ScalingRules(fit_limits=FitLimits(0.8, 1.2)))
+    assert held.replicas["prime"] < free.replicas["prime"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"utilization": 0.99}, 100),
+        ({"interarrival_ms": 0.08 / 1.3}, 130),
+        ({"utilization": 1.0, "max": 60}, 60),
+        ({"utilization": 1.0, "parallelism": 7}, 14),
+    ],
+)
+def test_a_bottleneck_gets_at_least_twice_the_replicas(changes: dict[str, Any], expected: int) -> None:
+    scaling = scale_reactively(prime_test(**changes), RULES)
+    assert scaling.replicas == {"prime": expected}
+    assert scaling.reasons[0].rule == "resolve_bottlenecks"
+    assert scaling.feasible
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [({"max": 50}, "its maximum of 50"), ({"elastic": False}, "a fixed number of replicas")],
+)
+def test_a_bottleneck_that_cannot_grow_is_infeasible(changes: dict[str, Any], what: str) -> None:
+    scaling = scale_reactively(prime_test(utilization=1.0, **changes), RULES)
+    assert not scaling.feasible
+    assert scaling.replicas == {"prime": 50}
+    assert scaling.reasons[0].why == (
+        f"prime is a bottleneck (utilization 1.00) and has {what}: scaling cannot help"
+    )
+
+
+@given(st.integers(1, 300), st.floats(0.99, 20), st.none() | st.integers(1, 400))
+def test_resolving_halves_the_load_or_reaches_the_maximum(
+    replicas: int, load: float, most: int | None
+) -> None:
+    task = prime_test(parallelism=replicas, max=most, utilization=load).tasks["prime"]
+    assert is_bottleneck(task, 0.99)
+    wanted = resolved_parallelism(task)
+    assert wanted >= replicas
+    assert wanted == max(replicas, most or 0) or load * replicas / wanted <= 0.5 + 1e-9
+
+
+@pytest.mark.parametrize("field", ["service_ms", "service_cv", "interarrival_ms", "interarrival_cv"])
+def test_missing_data_scales_nothing(field: str) -> None:
+    changes: dict[str, Any] = {field: None}
+    scaling = scale_reactively(prime_test(**changes), RULES)
+    assert scaling.replicas == {}
+    assert scaling.feasible
+    assert [r.why for r in scaling.reasons] == [
+        f"prime.{field} was not measured, so nothing is scaled for c1"
+    ]
+
+
+def test_queue_wait_comes_from_the_channel_when_it_was_not_measured() -> None:
+    # channel latency 9 ms less 1 ms of batching is the 8 ms of the other tests
+    assert scale_reactively(prime_test(queue_wait_ms=None), RULES).replicas == {"prime": 71}
+    unknown = scale_reactively(prime_test(queue_wait_ms=None, stream={"latency_ms": None}), RULES)
+    assert unknown.replicas == {}
+    assert unknown.reasons[0].why == "prime.queue_wait_ms was not measured, so nothing is scaled for c1"
+
+
+def two_constraints(first_ms: float, second_ms: float) -> Any:
+    raw: dict[str, Any] = {
+        "version": 1,
+        "interval_s": 5,
+        "tasks": {
+            "source": {"kind": "source", "parallelism": 1},
+            "filter": TESTER,
+            "other": {"kind": "source", "parallelism": 1},
+        },
+        "streams": [{"from": "source", "to": "filter"}, {"from": "other", "to": "filter"}],
+        "constraints": [
+            {"name": "c1", "sequence": ["source->filter", "filter"], "latency_ms": first_ms},
+            {"name": "c2", "sequence": ["other->filter", "filter"], "latency_ms": second_ms},
+        ],
+    }
+    return decode_snapshot(raw)
+
+
+@given(st.floats(1, 500), st.floats(1, 500))
+def test_the_tighter_of_two_constraints_on_a_task_wins(first_ms: float, second_ms: float) -> None:
+    both = scale_reactively(two_constraints(first_ms, second_ms), RULES).replicas["filter"]
+    tighter = min(first_ms, second_ms)
+    assert both == scale_reactively(prime_test(bound_ms=tighter), RULES).replicas["prime"]
+
+
+def test_a_fixed_task_counts_with_the_wait_it_has() -> None:
+    raw = pipeline([0.5, 0.5], wiring="round_robin", tasks={"t0": TESTER, "t1": {"queue_wait_ms": 5.0}})
+    scaling = scale_reactively(raw, RULES)
+    # 0.2 * (50 - 0.08 - 2.0) less the 5 ms that t1 waits anyway
+    busy = 50 * 0.08 / 0.1333
+    assert scaling.replicas == {"t0": math.ceil(8 * (50 - busy) / (0.2 * 47.92 - 5) + busy)}
+
+
+def test_forward_pipelines_keep_equal_replicas() -> None:
+    elastic = {name: {"elastic": True, "max": 30} for name in ("t0", "t1", "t2")}
+    snapshot = pipeline([0.5, 0.5, 0.5], tasks=elastic)
+    assert keep_forward_equal(snapshot, {"t0": 3, "t1": 9}) == {"t0": 9, "t1": 9, "t2": 9}
+    apart = pipeline([0.5, 0.5, 0.5], tasks=elastic, wiring="round_robin")
+    assert keep_forward_equal(apart, {"t0": 3, "t1": 9}) == {"t0": 3, "t1": 9}
+    assert keep_forward_equal(snapshot, {}) == {}
+
+
+def test_the_snapshot_is_left_as_it_was() -> None:
+    snapshot = prime_test()
+    before = encode_snapshot(snapshot)
+    scale_reactively(snapshot, RULES)
+    assert encode_snapshot(snapshot) == before

@@ -19,6 +19,7 @@ from msgspec import Meta
 from penstock.policy.decision import Decision, Reason
 from penstock.policy.keep import current_parallelism, keep, scale
 from penstock.policy.load import source_shortfall
+from penstock.policy.measured import finite
 from penstock.policy.window import Window, gather
 from penstock.stats.snapshot import Snapshot, TaskStats
 
@@ -133,22 +134,26 @@ class Dhalion:
 
 
 def _queue_share(task: TaskStats) -> float | None:
-    if task.backlog_total is None or task.processed_total is None:
+    backlog, processed = finite(task.backlog_total), finite(task.processed_total)
+    if backlog is None or processed is None:
         return None
-    work = task.backlog_total + task.processed_total
-    return task.backlog_total / work if work > 0 else 0.0
+    return backlog / (backlog + processed) if backlog > 0 else 0.0
 
 
 def _slowest(snapshot: Snapshot) -> str:
     """The task with the largest share of its work in the queue; the busiest one if no queue was measured."""
     tasks = {name: task for name, task in snapshot.tasks.items() if task.kind != "source"}
-    return max(tasks, key=lambda name: (_queue_share(tasks[name]) or 0.0, tasks[name].utilization or 0.0))
+    return max(
+        tasks, key=lambda name: (_queue_share(tasks[name]) or 0.0, finite(tasks[name].utilization) or 0.0)
+    )
 
 
 def _skew(task: TaskStats) -> float | None:
-    amounts = [instance.processed for instance in task.instances or [] if instance.processed is not None]
-    total = sum(amounts)
-    return max(amounts) * len(amounts) / total if len(amounts) == task.parallelism and total > 0 else None
+    amounts = [finite(instance.processed) for instance in task.instances or []]
+    known = [amount for amount in amounts if amount is not None]
+    if len(known) < task.parallelism or sum(known) == 0:
+        return None
+    return max(known) * len(known) / sum(known)
 
 
 def _blind(snapshot: Snapshot, throttled: float | None) -> Reason | None:
@@ -156,7 +161,7 @@ def _blind(snapshot: Snapshot, throttled: float | None) -> Reason | None:
     if all(task.kind == "source" for task in snapshot.elastic_tasks().values()):
         return Reason(rule="no_task", why="no task of this flow is elastic")
     for name, task in snapshot.elastic_tasks().items():
-        if _queue_share(task) is None and (throttled is None or task.utilization is None):
+        if _queue_share(task) is None and (throttled is None or finite(task.utilization) is None):
             return Reason(
                 rule="missing_data",
                 task=name,

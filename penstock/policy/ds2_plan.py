@@ -12,6 +12,7 @@ from typing import Literal
 from penstock.policy.decision import Evidence, Reason
 from penstock.policy.ds2_rates import Knowledge
 from penstock.policy.ds2_traversal import Need, replicas
+from penstock.policy.scaling import keep_forward_equal
 from penstock.stats.snapshot import Snapshot
 
 Execution = Literal["per_task", "shared_workers"]
@@ -40,14 +41,18 @@ def plan(snapshot: Snapshot, needs: Mapping[str, Need], factor: float, execution
     }
     if execution == "shared_workers":
         wanted = dict.fromkeys(wanted, sum(wanted.values()))
-    parallelism, reasons = {}, []
-    for need in elastic:
-        task = snapshot.tasks[need.task]
-        if need.task in wanted:
-            parallelism[need.task] = task.within_limits(wanted[need.task])
-            reasons.append(_reason(need, task.parallelism, parallelism[need.task], wanted[need.task]))
-        else:
-            reasons.append(_idle(need, task.parallelism))
+    within = {
+        need.task: snapshot.tasks[need.task].within_limits(wanted[need.task])
+        for need in elastic
+        if need.task in wanted
+    }
+    parallelism = keep_forward_equal(snapshot, within)
+    reasons = [
+        _reason(need, snapshot.tasks[need.task].parallelism, parallelism[need.task], wanted[need.task])
+        if need.task in wanted
+        else _idle(need, snapshot.tasks[need.task].parallelism)
+        for need in elastic
+    ]
     short = [_too_small(snapshot, needs[name], count) for name, count in wanted.items()]
     shortages = [reason for reason in short if reason is not None]
     return Plan(parallelism, (*reasons, *shortages), feasible=not shortages)
@@ -58,7 +63,7 @@ def _reason(need: Need, before: int, after: int, wanted: int) -> Reason:
     inputs: Evidence = {"target_per_s": target, "true_rate_per_replica_per_s": each, "optimum": need.optimum}
     if need.selectivity is not None:
         inputs["selectivity"] = need.selectivity
-    clamped = f", {after} within its limits" if after != wanted else ""
+    clamped = f", {after} with its limits and those joined to it" if after != wanted else ""
     return Reason(
         rule="ds2",
         task=need.task,

@@ -15,6 +15,7 @@ totals are used.
 from dataclasses import dataclass
 from enum import Enum
 
+from penstock.policy.measured import finite
 from penstock.stats.snapshot import InstanceStats, TaskStats
 
 
@@ -40,7 +41,9 @@ def true_rates(task: TaskStats) -> TrueRates:
     works = _works(task)
     if works is None:
         # Without useful time there is no capacity, but what goes in and comes out still gives a selectivity.
-        return TrueRates(Knowledge.MISSING, None, _ratio(task.emitted_total, task.processed_total))
+        return TrueRates(
+            Knowledge.MISSING, None, _ratio(finite(task.emitted_total), finite(task.processed_total))
+        )
     busy = [
         (processed / useful_s, emitted, useful_s) for processed, emitted, useful_s in works if useful_s > 0
     ]
@@ -57,12 +60,14 @@ def true_rates(task: TaskStats) -> TrueRates:
 
 def observed_processing_per_s(task: TaskStats, interval_s: float) -> float | None:
     """Equation 3, of the whole task."""
-    return None if task.processed_total is None else task.processed_total / interval_s
+    processed = finite(task.processed_total)
+    return None if processed is None else processed / interval_s
 
 
 def observed_output_per_s(task: TaskStats, interval_s: float) -> float | None:
     """Equation 4, of the whole task."""
-    return None if task.emitted_total is None else task.emitted_total / interval_s
+    emitted = finite(task.emitted_total)
+    return None if emitted is None else emitted / interval_s
 
 
 def _works(task: TaskStats) -> list[tuple[float, float | None, float]] | None:
@@ -73,16 +78,16 @@ def _works(task: TaskStats) -> list[tuple[float, float | None, float]] | None:
         complete = [work for work in measured if work is not None]
         if len(complete) == task.parallelism:
             return complete
-    if task.processed_total is None or task.useful_s is None:
+    processed, useful_s, emitted = map(finite, (task.processed_total, task.useful_s, task.emitted_total))
+    if processed is None or useful_s is None:
         return None
-    emitted = None if task.emitted_total is None else task.emitted_total / task.parallelism
-    return [(task.processed_total / task.parallelism, emitted, task.useful_s)]
+    each = None if emitted is None else emitted / task.parallelism
+    return [(processed / task.parallelism, each, useful_s)]
 
 
 def _work(instance: InstanceStats) -> tuple[float, float | None, float] | None:
-    if instance.processed is None or instance.useful_s is None:
-        return None
-    return instance.processed, instance.emitted, instance.useful_s
+    processed, useful_s = finite(instance.processed), finite(instance.useful_s)
+    return None if processed is None or useful_s is None else (processed, finite(instance.emitted), useful_s)
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 
 from penstock.policy.ds2_rates import Knowledge, true_rates
+from penstock.policy.measured import finite
 from penstock.stats.snapshot import Snapshot
 
 # A rate that is exactly a multiple of a replica's capacity must not need one more because of rounding.
@@ -54,7 +55,7 @@ def traverse(snapshot: Snapshot) -> dict[str, Need]:
 
 
 def _source(snapshot: Snapshot, name: str) -> Need:
-    rate = snapshot.tasks[name].rate_total
+    rate = finite(snapshot.tasks[name].rate_total)
     if rate is None:
         return Need(name, Knowledge.MISSING, blamed=name)
     return Need(name, Knowledge.KNOWN, target_per_s=rate, output_per_s=rate)

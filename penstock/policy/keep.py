@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from penstock.policy.decision import Decision, Reason, Refusal
+from penstock.policy.scaling import keep_forward_equal
 from penstock.stats.snapshot import Snapshot
 
 
@@ -20,14 +21,31 @@ def scale(
     feasible: bool = True,
     refused: Sequence[Refusal] = (),
 ) -> Decision:
-    """Give some tasks other numbers of replicas; other tasks, batch lifetimes and chains stay."""
+    """Give some tasks other numbers of replicas; other tasks, batch lifetimes and chains stay.
+
+    Tasks that forward streams join get the same number, whichever of them the policy had in mind.
+    """
+    now = current_parallelism(snapshot)
+    wanted = {**now, **parallelism}
+    equal = wanted if wanted == now else keep_forward_equal(snapshot, wanted)
+    followers = [
+        Reason(
+            rule="forward",
+            task=task,
+            before=now[task],
+            after=count,
+            why=f"{task!r} is joined one to one with a task that needs {count}",
+        )
+        for task, count in equal.items()
+        if count != wanted[task]
+    ]
     return Decision(
         policy=policy,
-        parallelism={**current_parallelism(snapshot), **parallelism},
+        parallelism=equal,
         batch_lifetime_ms={},
         chains=snapshot.chains,
         feasible=feasible,
-        reasons=list(reasons),
+        reasons=[*reasons, *followers],
         refused=list(refused),
     )
 

@@ -10,16 +10,14 @@ from collections.abc import Mapping
 
 from penstock.policy.ds2_rates import observed_output_per_s, observed_processing_per_s
 from penstock.policy.ds2_traversal import traverse
+from penstock.policy.measured import finite
 from penstock.stats.snapshot import Snapshot
 
 
 def source_rates(snapshot: Snapshot) -> dict[str, float]:
     """Items per second that the known sources are to emit."""
-    return {
-        name: task.rate_total
-        for name, task in snapshot.tasks.items()
-        if task.kind == "source" and task.rate_total is not None
-    }
+    rates = {name: finite(task.rate_total) for name, task in snapshot.tasks.items() if task.kind == "source"}
+    return {name: rate for name, rate in rates.items() if rate is not None}
 
 
 def same_load(before: Mapping[str, float], now: Mapping[str, float], tolerance: float) -> bool:

@@ -13,6 +13,7 @@ took any time.
 
 from dataclasses import dataclass
 
+from penstock.policy.measured import finite
 from penstock.stats.snapshot import TaskStats
 
 
@@ -47,7 +48,7 @@ def missing_fields(task: TaskStats) -> list[str]:
     needed = ["processed_total", "backlog_total"]
     if task.processed_total != 0:
         needed += ["service_ms", "baseline_service_ms"]
-    return [name for name in needed if getattr(task, name) is None]
+    return [name for name in needed if finite(getattr(task, name)) is None]
 
 
 def measure(task: TaskStats, window_s: float) -> MapeMetrics | None:

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from penstock.policy.decision import Decision, Reason
 from penstock.policy.keep import scale
+from penstock.policy.measured import finite
 from penstock.stats.snapshot import Snapshot, TaskStats
 
 Level = Annotated[float, Meta(gt=0, le=1)]
@@ -67,7 +68,7 @@ class Threshold:
 
     def _judge(self, name: str, task: TaskStats) -> tuple[str, int | None, Reason]:
         metric, low, high = self.parameters.metric, self.parameters.low, self.parameters.high
-        level: float | None = getattr(task, metric)
+        level = finite(getattr(task, metric))
         now = task.parallelism
         if level is None:
             why = f"{name!r} lacks {metric}; nothing changes until it is measured"

@@ -47,7 +47,6 @@ def attached(body: object) -> TaskOptions:
     """The settings attached to a function, or to the class of an object; not those of a base class."""
     while isinstance(body, functools.partial):
         body = body.func
-    body = getattr(body, "__func__", body)  # a bound method carries the settings of its function
     for holder in (body, type(body)):
         options: TaskOptions | None = getattr(holder, "__dict__", {}).get(_ATTACHED)
         if options is not None:

@@ -35,7 +35,9 @@ def test_a_graph_with_2_to_the_60_paths_is_no_trouble() -> None:
         right = rung.map(ignore, name=f"right{number}")
         rung = flow.map(ignore, left, right, name=f"rung{number}")
     rung.sink(print)
+    flow.sink(ignore, "s", name="aside")
     assert len(paths_between(flow.graph(), "s", "print", limit=2)) == 2
+    assert paths_between(flow.graph(), "s", "aside", limit=2) == [("s", "s->aside", "aside")]
 
 
 def test_connected() -> None:

@@ -87,10 +87,10 @@ def test_a_source_unit_reads_nothing_else() -> None:
     assert layout.is_local("a->k")
 
 
-def test_a_join_becomes_possible_once_what_lies_between_has_been_joined() -> None:
+def test_what_lies_between_is_joined_first() -> None:
     flow = Flow("f")
     flow.source(Partitioned(1), name="s").map(ignore, name="a", parallelism=2)
-    # "c" is declared before "b", and "a->c" comes before "b->c": the first pass finds b between a and c.
+    # "c" is declared before "b", but "a" and "c" cannot be joined before "b" has joined one of them.
     flow.map(ignore, flow.output("a").forward(), flow.output("b").forward(), name="c").sink(print)
     flow.map(ignore, flow.output("a").forward(), name="b")
     assert frozenset("abc") in join_forward(flow.graph()).values()

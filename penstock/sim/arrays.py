@@ -32,10 +32,17 @@ def run_positions(base: Ints, stride: Ints, size: Ints) -> Ints:
     return positions
 
 
-def sums_of_runs(values: Floats, size: Ints) -> Floats:
+def sums_of_runs(values: Floats | Ints, size: Ints) -> Floats:
     """Sum of each of consecutive runs; an empty run sums to zero."""
     total = np.zeros(size.size)
     filled = np.flatnonzero(size)
     if filled.size:
         total[filled] = np.add.reduceat(values, starts_of(size)[filled])
     return total
+
+
+def fitted(values: Floats, length: int, filler: float = 0.0) -> Floats:
+    """Cut or lengthened to `length`."""
+    if values.size >= length:
+        return values[:length].copy()
+    return np.concatenate([values, np.full(length - values.size, filler)])

@@ -108,7 +108,6 @@ class ClusterModel:
     """
 
     cores_per_worker: float = 4.0
-    workers: dict[str, int] = field(default_factory=dict)
     replica_start_s: float = 0.0
     worker_start_s: float = 0.0
     restart_s: float | None = None

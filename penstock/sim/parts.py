@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.sim.arrays import Bools, Floats, Ints, run_positions, starts_of
+from penstock.sim.arrays import Bools, Floats, Ints, run_positions, starts_of, sums_of_runs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,29 +18,50 @@ class Emitted:
     """Items leaving a task in one step, sorted by replica and then by time.
 
     `origin` is when the item, or the item it derives from, left its source; `via` the number of the stream by
-    which it had come (all zero unless the task has several inputs).
+    which it had come (None: there is only one); `copies` how many items leave for it (None: one each).
     """
 
     time: Floats
     origin: Floats
-    via: NDArray[np.int8] | None
     counts: Ints
+    via: NDArray[np.int8] | None = None
+    copies: Ints | None = None
 
     @classmethod
     def nothing(cls, replicas: int) -> Emitted:
-        return cls(np.empty(0), np.empty(0), None, np.zeros(replicas, dtype=np.int64))
+        return cls(np.empty(0), np.empty(0), np.zeros(replicas, dtype=np.int64))
 
     def only(self, mask: Bools) -> Emitted:
         """Those items for which `mask` holds."""
-        counts = np.bincount(self.replicas()[mask], minlength=self.counts.size).astype(np.int64)
-        via = None if self.via is None else self.via[mask]
-        return Emitted(self.time[mask], self.origin[mask], via, counts)
+        ends = np.cumsum(mask, dtype=np.int64)
+        upto = np.concatenate([[0], ends])[np.concatenate([[0], np.cumsum(self.counts)])]
+        return self._with(mask, np.diff(upto))
+
+    def split_at(self, horizon_s: float) -> tuple[Emitted, Emitted]:
+        """What leaves by the horizon, and the rest (few items, at the end of each replica's run)."""
+        late = np.flatnonzero(self.time > horizon_s)
+        if late.size == 0:
+            return self, Emitted.nothing(self.counts.size)
+        owner = np.searchsorted(np.cumsum(self.counts), late, side="right")
+        counts = np.bincount(owner, minlength=self.counts.size).astype(np.int64)
+        mask = np.ones(self.time.size, dtype=bool)
+        mask[late] = False
+        return self._with(mask, self.counts - counts), self._with(late, counts)
 
     def repeated(self, copies: Ints) -> Emitted:
         """Each item as often as `copies` says."""
-        counts = np.bincount(self.replicas(), weights=copies, minlength=self.counts.size).astype(np.int64)
-        via = None if self.via is None else np.repeat(self.via, copies)
-        return Emitted(np.repeat(self.time, copies), np.repeat(self.origin, copies), via, counts)
+        counts = sums_of_runs(copies, self.counts).astype(np.int64)
+        return self._with(np.repeat(np.arange(self.time.size), copies), counts)
+
+    def reassigned(self, replica: Ints, replicas: int) -> Emitted:
+        """The items given to other replicas, in order of time there."""
+        order = np.lexsort((self.time, replica))
+        return self._with(order, np.bincount(replica, minlength=replicas).astype(np.int64))
+
+    def _with(self, index: Ints | Bools, counts: Ints) -> Emitted:
+        via = None if self.via is None else self.via[index]
+        copies = None if self.copies is None else self.copies[index]
+        return Emitted(self.time[index], self.origin[index], counts, via, copies)
 
     def replicas(self) -> Ints:
         return np.repeat(np.arange(self.counts.size), self.counts)
@@ -54,29 +75,30 @@ def followed_by(earlier: Emitted, later: Emitted) -> Emitted:
         return earlier
     counts = earlier.counts + later.counts
     begin = starts_of(counts)
-    place_earlier = np.arange(earlier.time.size) + np.repeat(begin - starts_of(earlier.counts), earlier.counts)
-    shift_later = begin + earlier.counts - starts_of(later.counts)
-    place_later = np.arange(later.time.size) + np.repeat(shift_later, later.counts)
-    total = earlier.time.size + later.time.size
-    time, origin = np.empty(total), np.empty(total)
-    time[place_earlier], time[place_later] = earlier.time, later.time
-    origin[place_earlier], origin[place_later] = earlier.origin, later.origin
-    via = None
+    old = np.arange(earlier.time.size) + np.repeat(begin - starts_of(earlier.counts), earlier.counts)
+    shift = begin + earlier.counts - starts_of(later.counts)
+    new = np.arange(later.time.size) + np.repeat(shift, later.counts)
+    time, origin = np.empty(old.size + new.size), np.empty(old.size + new.size)
+    time[old], time[new] = earlier.time, later.time
+    origin[old], origin[new] = earlier.origin, later.origin
+    via, copies = None, None
     if earlier.via is not None or later.via is not None:
-        via = np.zeros(total, dtype=np.int8)
-        via[place_earlier] = 0 if earlier.via is None else earlier.via
-        via[place_later] = 0 if later.via is None else later.via
-    return Emitted(time, origin, via, counts)
+        via = np.zeros(time.size, dtype=np.int8)
+        via[old] = 0 if earlier.via is None else earlier.via
+        via[new] = 0 if later.via is None else later.via
+    if earlier.copies is not None or later.copies is not None:
+        copies = np.ones(time.size, dtype=np.int64)
+        copies[old] = 1 if earlier.copies is None else earlier.copies
+        copies[new] = 1 if later.copies is None else later.copies
+    return Emitted(time, origin, counts, via, copies)
 
 
 def merged(first: Emitted, second: Emitted) -> Emitted:
-    """Items of two origins in order of time per replica."""
+    """Items of two senders' queues in order of time per replica."""
     joined = followed_by(first, second)
     if first.time.size == 0 or second.time.size == 0:
         return joined
-    order = np.lexsort((joined.time, joined.replicas()))
-    via = None if joined.via is None else joined.via[order]
-    return Emitted(joined.time[order], joined.origin[order], via, joined.counts)
+    return joined.reassigned(joined.replicas(), joined.counts.size)
 
 
 @dataclass(frozen=True, slots=True)

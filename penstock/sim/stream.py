@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Below this many channels the walk from envelope to envelope beats the walk along all channels side by side.
 _MANY_CHANNELS = 128
+# Channel of a part whose envelope no later item can join.
+_CLOSED = -1
 
 
 class Stream:
@@ -45,11 +47,19 @@ class Stream:
         self._shares = receiver_shares(self.model.keys, receivers) if self.model.keys else None
 
     def resize(self, senders: int, receivers: int, now_s: float) -> None:
-        """New numbers of replicas: open envelopes are shipped, later items follow the new table."""
+        """New numbers of replicas: open envelopes are shipped, later items follow the new table.
+
+        Parts under way to a replica that is gone are received by one of those that stay.
+        """
         if (senders, receivers) == (self.senders, self.receivers):
             return
         waiting = self._under_way
-        self._under_way = replace(waiting, ships_at=np.minimum(waiting.ships_at, now_s))
+        self._under_way = replace(
+            waiting,
+            channel=np.full(waiting.size.size, _CLOSED),
+            ships_at=np.minimum(waiting.ships_at, now_s),
+            receiver=waiting.receiver % receivers,
+        )
         self._lay_out(senders, receivers)
 
     def pause(self, duration_s: float, now_s: float) -> None:
@@ -66,6 +76,13 @@ class Stream:
         self._open = OpenEnvelopes.none(self._open.deadline.size)
         return lost
 
+    def shares(self) -> Floats:
+        """Share of the items that each receiver gets."""
+        if self._shares is not None:
+            return np.maximum(self._shares, 1e-12)
+        each = 1.0 if self.model.wiring == "broadcast" else 1.0 / self.receivers
+        return np.full(self.receivers, each)
+
     @property
     def items_under_way(self) -> int:
         return self._under_way.items()
@@ -80,7 +97,7 @@ class Stream:
             closing[fresh.channel[joins]] = fresh.ships_at[joins]
             waiting = self._under_way
             if waiting.size.size:
-                current = waiting.channel >= 0
+                current = waiting.channel != _CLOSED
                 ships = waiting.ships_at.copy()
                 ships[current] = np.minimum(ships[current], closing[waiting.channel[current]])
                 self._under_way = replace(waiting, ships_at=ships)

@@ -63,8 +63,8 @@ class Ineffective:
             gained = gain(seen.snapshot, task, last)
             if gained is not None and gained < self.min_gain:
                 why = (
-                    f"going from {last.before} to {last.after} replicas brought {max(0.0, gained):.0%} of what"
-                    f" linear scaling would, less than {self.min_gain:.0%}: something else is the limit"
+                    f"going from {last.before} to {last.after} replicas brought {max(0.0, gained):.0%} of"
+                    f" what linear scaling would, less than {self.min_gain:.0%}: something else is the limit"
                 )
                 proposed = allow(proposed, self.name, task, before=before, allowed=before, why=why)
         return proposed, memory

@@ -1,8 +1,9 @@
 """A mergeable quantile sketch with a bounded relative error.
 
 DDSketch (Masson, Rim and Lee, VLDB 2019): a value x > 0 falls into bucket ceil(log x / log gamma) with
-gamma = (1 + a) / (1 - a); the middle 2 gamma^i / (gamma + 1) of bucket i is within a share a of every value in it.
-Buckets only count, so two sketches merge, in any order, by adding, and a window is a difference of two totals.
+gamma = (1 + a) / (1 - a); the middle 2 gamma^i / (gamma + 1) of bucket i is within a share a of every value
+in it. Buckets only count, so two sketches merge, in any order, by adding, and a window is a difference of
+two totals.
 """
 
 from math import ceil, isfinite, log
@@ -78,7 +79,12 @@ class Sketch:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for a report."""
-        return {"count": self.count, "total": self.total, "zeros": self._zeros, "buckets": dict(self._buckets)}
+        return {
+            "count": self.count,
+            "total": self.total,
+            "zeros": self._zeros,
+            "buckets": dict(self._buckets),
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Sketch":

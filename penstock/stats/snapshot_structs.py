@@ -4,7 +4,6 @@ Units are in the names, rates are per second, and every number of a task is that
 the name says total. What was not measured is None (absent or null in JSON), never 0 and never NaN.
 """
 
-from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
@@ -116,7 +115,7 @@ class ConstraintSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A flow as it was in one interval. Made by `decode_snapshot` or checked by `check_snapshot`."""
+    """A flow as it was in one interval."""
 
     version: Literal[1] = 1
     interval_s: Positive
@@ -151,12 +150,16 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         while waiting:
             ready = [name for name, senders in waiting.items() if senders.isdisjoint(waiting)]
             if not ready:
-                raise SnapshotError(f"streams: tasks {_listed(waiting)} form a cycle; a flow has none")
+                raise SnapshotError(f"streams: tasks {_cycle(waiting)} form a cycle; a flow has none")
             for name in ready:
                 del waiting[name]
             order.extend(ready)
         return order
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in names)
+def _cycle(senders: dict[str, set[str]]) -> str:
+    """The names of one cycle: from any task that waits, back along senders that wait, until one comes again."""
+    path = [next(iter(senders))]
+    while path[-1] not in path[:-1]:
+        path.append(next(name for name in senders[path[-1]] if name in senders))
+    return ", ".join(repr(name) for name in sorted(set(path[path.index(path[-1]) :])))

@@ -1,0 +1,65 @@
+"""What a replica and a channel report for an interval; reports of one replica add up to a longer interval."""
+
+import msgspec
+
+from penstock.stats.channel import ChannelMoments
+from penstock.stats.moments import Moments
+from penstock.stats.rates import InstanceRates
+
+NOTHING = Moments()
+
+
+class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica of a task. Times are in ms; `backlog` is what waits at the end of the interval."""
+
+    task: str
+    replica: int
+    rates: InstanceRates
+    service_ms: Moments = NOTHING
+    interarrival_ms: Moments = NOTHING
+    queue_wait_ms: Moments = NOTHING
+    latency_ms: Moments = NOTHING
+    cpu_s: float | None = None
+    backlog: int | None = None
+    baseline_service_ms: float | None = None
+    worker: str | None = None
+
+    @property
+    def utilization(self) -> float | None:
+        """rho = S / A (thesis, appendix A); the share of useful time where one of the two is unknown."""
+        service_ms, gap_ms = self.service_ms.mean, self.interarrival_ms.mean
+        if service_ms is not None and gap_ms:
+            return service_ms / gap_ms
+        return self.rates.useful_s / self.rates.window_s if self.rates.window_s > 0 else None
+
+    @property
+    def cpu(self) -> float | None:
+        """The share of a core that was used."""
+        if self.cpu_s is None or self.rates.window_s <= 0:
+            return None
+        return self.cpu_s / self.rates.window_s
+
+    def merged(self, later: "ReplicaReport") -> "ReplicaReport":
+        """This interval and a later one of the same replica."""
+        return ReplicaReport(
+            task=self.task,
+            replica=self.replica,
+            rates=self.rates.merged(later.rates),
+            service_ms=self.service_ms.merged(later.service_ms),
+            interarrival_ms=self.interarrival_ms.merged(later.interarrival_ms),
+            queue_wait_ms=self.queue_wait_ms.merged(later.queue_wait_ms),
+            latency_ms=self.latency_ms.merged(later.latency_ms),
+            cpu_s=None if self.cpu_s is None or later.cpu_s is None else self.cpu_s + later.cpu_s,
+            backlog=later.backlog,
+            baseline_service_ms=later.baseline_service_ms,
+            worker=later.worker,
+        )
+
+
+class ChannelReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One channel: the stream, the replicas at its ends, and where the time of its items went."""
+
+    stream: str
+    sender: int
+    receiver: int
+    times: ChannelMoments

@@ -1,0 +1,53 @@
+"""Sampling: the right share, spread as Bernoulli draws are."""
+
+import itertools
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.stats.sampling import Sampler
+
+
+@given(st.floats(0.02, 0.98), st.integers(0, 2**32))
+def test_the_share_is_the_probability(probability: float, seed: int) -> None:
+    sampler = Sampler(probability, Random(seed).random)
+    draws = 20_000
+    taken = sum(sampler.take() for _ in range(draws))
+    # six standard deviations of a binomial distribution
+    assert abs(taken - probability * draws) < 6 * (draws * probability * (1 - probability)) ** 0.5 + 1
+
+
+def test_whether_one_is_taken_says_nothing_about_the_next() -> None:
+    sampler = Sampler(0.3, Random(5).random)
+    draws = [sampler.take() for _ in range(60_000)]
+    after_taken = [b for a, b in itertools.pairwise(draws) if a]
+    assert sum(after_taken) / len(after_taken) == pytest.approx(0.3, abs=0.02)
+
+
+@pytest.mark.parametrize(("probability", "expected"), [(0.0, 0), (1.0, 100)])
+def test_nothing_and_everything(probability: float, expected: int) -> None:
+    sampler = Sampler(probability, Random(1).random)
+    assert sum(sampler.take() for _ in range(100)) == expected
+
+
+def test_the_first_of_an_interval_is_taken() -> None:
+    sampler = Sampler(1e-9, Random(1).random)
+    assert sampler.take()
+    assert not sampler.take()
+    sampler.restart()
+    assert sampler.take()
+
+
+def test_the_probability_can_change() -> None:
+    sampler = Sampler(0.0, Random(1).random)
+    assert not sampler.take()
+    sampler.set_probability(1.0)
+    assert sampler.take()
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1.1, float("nan")])
+def test_a_bad_probability(probability: float) -> None:
+    with pytest.raises(ValueError, match="sampling: a probability is between 0 and 1, not"):
+        Sampler(probability, Random(1).random)

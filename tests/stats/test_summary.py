@@ -1,0 +1,121 @@
+"""Reports to partial to global summaries: means over replicas, in any order the same."""
+
+import functools
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.stats.channel import ChannelMoments
+from penstock.stats.moments import Moments
+from penstock.stats.rates import InstanceRates
+from penstock.stats.report import ChannelReport, ReplicaReport
+from penstock.stats.summary import Average, Summary, summarise
+
+RATES = InstanceRates(window_s=5.0, useful_s=3.0, processed=100, emitted=50)
+
+
+def constant(value: float, count: int = 4) -> Moments:
+    return Moments(count, value, 0.0)
+
+
+moments = st.builds(Moments, st.integers(0, 100), st.floats(0.001, 1e3), st.floats(0, 1e6))
+times = st.builds(ChannelMoments, moments, moments, moments, moments)
+
+
+@st.composite
+def everything_reported(draw: st.DrawFn) -> tuple[list[ReplicaReport], list[ChannelReport]]:
+    replicas = [
+        ReplicaReport(
+            task=task,
+            replica=number,
+            rates=InstanceRates(
+                window_s=5.0,
+                useful_s=draw(st.floats(0, 5)),
+                processed=draw(st.integers(0, 10**6)),
+                emitted=draw(st.integers(0, 10**6)),
+            ),
+            service_ms=draw(moments),
+            interarrival_ms=draw(moments),
+            queue_wait_ms=draw(moments),
+            latency_ms=draw(moments),
+            cpu_s=draw(st.none() | st.floats(0, 5)),
+            backlog=draw(st.none() | st.integers(0, 1000)),
+            worker=draw(st.sampled_from([None, "e1", "e2"])),
+        )
+        for task in ("a", "b")
+        for number in range(draw(st.integers(0, 4)))
+    ]
+    channels = [
+        ChannelReport(stream="a->b", sender=i, receiver=j, times=draw(times))
+        for i in range(draw(st.integers(0, 2)))
+        for j in range(draw(st.integers(0, 2)))
+    ]
+    return replicas, channels
+
+
+@given(everything_reported(), st.integers(0, 2**32), st.integers(1, 4))
+def test_partial_summaries_merge_in_any_order_to_the_same_global_one(
+    reported: tuple[list[ReplicaReport], list[ChannelReport]], seed: int, executors: int
+) -> None:
+    replicas, channels = reported
+    random = Random(seed)
+    partial = [
+        summarise(
+            [r for r in replicas if r.replica % executors == executor],
+            [c for c in channels if c.receiver % executors == executor],
+        )
+        for executor in range(executors)
+    ]
+    random.shuffle(partial)
+    random.shuffle(replicas)
+    random.shuffle(channels)
+    assert functools.reduce(Summary.merged, partial, Summary()) == summarise(replicas, channels)
+
+
+def test_every_replica_counts_once_however_many_samples_it_has() -> None:
+    busy = ReplicaReport(task="a", replica=0, rates=RATES, service_ms=constant(1.0, 1000))
+    idle = ReplicaReport(task="a", replica=1, rates=RATES, service_ms=constant(3.0, 2))
+    assert summarise([busy, idle]).tasks["a"].service_ms.mean == 2.0
+
+
+def test_what_no_replica_measured_is_unknown() -> None:
+    task = summarise([ReplicaReport(task="a", replica=0, rates=RATES)]).tasks["a"]
+    assert task.service_ms.mean is None
+    assert task.cpu.mean is None
+    assert task.backlog.sum is None
+    assert task.processed.sum == 100
+
+
+def test_utilization_is_service_over_interarrival_time() -> None:
+    reports = [
+        ReplicaReport(
+            task="a", replica=i, rates=RATES, service_ms=constant(s), interarrival_ms=constant(4.0), cpu_s=1.0
+        )
+        for i, s in enumerate((1.0, 3.0))
+    ]
+    task = summarise(reports).tasks["a"]
+    assert (task.utilization.mean, task.utilization.largest, task.cpu.mean) == (0.5, 0.75, 0.2)
+
+
+def test_useful_time_stands_in_for_an_unknown_utilization() -> None:
+    assert ReplicaReport(task="a", replica=0, rates=RATES).utilization == pytest.approx(0.6)
+
+
+def test_reports_of_one_replica_add_up() -> None:
+    first = ReplicaReport(
+        task="a", replica=0, rates=RATES, service_ms=constant(1.0, 1), cpu_s=1.0, backlog=9, worker="e1"
+    )
+    second = ReplicaReport(
+        task="a", replica=0, rates=RATES, service_ms=constant(4.0, 2), cpu_s=2.0, backlog=3, worker="e1"
+    )
+    both = first.merged(second)
+    assert both.service_ms.mean == 3.0
+    assert (both.cpu_s, both.backlog, both.cpu, both.rates.processed) == (3.0, 3, 0.3, 200)
+
+
+def test_an_average_of_nothing() -> None:
+    assert Average().mean is None
+    assert Average().sum is None
+    assert Average().plus(None) == Average()

@@ -45,7 +45,7 @@ class Clock(threading.Thread):
             os._exit(0)
 
     def _loop(self) -> None:
-        next_report_ns = time.monotonic_ns() + REPORT_EVERY_NS
+        next_report_ns = 0  # the first report says that the process is there
         watched = [self._control, self._wake]
         while True:
             # Published before the deadlines are read: one that is set in between wakes the next select at once.

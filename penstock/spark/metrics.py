@@ -44,6 +44,7 @@ class Report(msgspec.Struct, frozen=True):
     worker: WorkerReport | None = None
     restarted: Restart | None = None
     failed: Failure | None = None
+    gone: int | None = None
 
 
 @dataclass(slots=True)
@@ -76,6 +77,7 @@ class Ledger:
         self.failure: Failure | None = None
         self._latest: dict[int, WorkerReport] = {}
         self._restarts: list[Restart] = []
+        self._gone: set[int] = set()
 
     def add(self, reports: bytes) -> None:
         """Take in a JSON array of reports."""
@@ -84,6 +86,8 @@ class Ledger:
                 self._latest[report.worker.pid] = report.worker
             if report.restarted is not None:
                 self._restarts.append(report.restarted)
+            if report.gone is not None:
+                self._gone.add(report.gone)
             if report.failed is not None and self.failure is None:
                 self.failure = report.failed
 
@@ -98,7 +102,8 @@ class Ledger:
             task.envelopes_out += worker.envelopes_out
             task.skipped += worker.skipped
             task.dead_lettered += worker.dead_lettered
-            task.processes.append(worker.pid)
+            if worker.pid not in self._gone:
+                task.processes.append(worker.pid)
             sketch = Sketch.from_json(worker.latency_ms)
             if sketch.count:
                 latency[worker.task] = latency[worker.task].merge(sketch) if worker.task in latency else sketch

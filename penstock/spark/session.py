@@ -1,5 +1,6 @@
 """The Spark session a flow runs on: started for the user, or the user's own if it can carry Penstock."""
 
+import os
 from collections.abc import Mapping
 
 from pyspark import __version__ as pyspark_version
@@ -30,6 +31,7 @@ def session(
         if not _may_restart(present) or (found >= slots and not _differs(present, master, conf)):
             return _checked(present, slots, found, needed_by)
         present.stop()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master or f"local[{slots}]").appName("penstock")
     for key, value in {**wanted, "spark.jars": _jars(wanted), "spark.penstock.own": "true"}.items():
         builder = builder.config(key, value)

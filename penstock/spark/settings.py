@@ -37,6 +37,7 @@ SETTINGS = (
     Setting("spark.driver.bindAddress", "127.0.0.1", "nothing listens beyond this machine in local mode"),
     Setting("spark.driver.memory", "2g", "room for the buffers of many replicas"),
     Setting("spark.ui.enabled", "false", "one page less that listens"),
+    Setting("spark.ui.showConsoleProgress", "false", "a batch of minutes has no progress bar"),
     Setting("spark.log.level", "ERROR", "Spark warns of every row larger than its network buffer"),
 )
 

@@ -79,6 +79,10 @@ final class Agent {
     return settings.get(run);
   }
 
+  void sourceDone(String run, int partition) throws Exception {
+    driver.sourceDone(run, partition);
+  }
+
   long sourceStarts(String run, long batch) throws Exception {
     return driver.sourceStarts(run, batch);
   }

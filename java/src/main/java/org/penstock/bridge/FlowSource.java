@@ -34,7 +34,15 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class FlowSource implements TableProvider {
 
   /** What the driver tells the source; set with Run.setSource before the query starts. */
-  public record Spec(RunSpec run, UnitSpec[] units, String firstOffset, String column, long batchMs) {}
+  public record Spec(RunSpec run, UnitSpec[] units, String firstOffset, String column, long batchMs) {
+    int width() {
+      int width = 0;
+      for (UnitSpec unit : units) {
+        width = Math.max(width, unit.first() + unit.pool());
+      }
+      return width;
+    }
+  }
 
   /** Where each partition stands: {"0": {"ordinal": n, "offset": ..., "done": false}, ...}. */
   static final class FlowOffset extends Offset {
@@ -142,10 +150,7 @@ public final class FlowSource implements TableProvider {
       if (runOffset == null) {
         runOffset = positions;
       }
-      int width = 0;
-      for (UnitSpec unit : spec.units()) {
-        width = Math.max(width, unit.first() + unit.pool());
-      }
+      int width = spec.width();
       if (positions.size() != width) {
         throw new FlowException("the checkpoint of flow " + spec.run().flow() + " knows " + positions.size()
             + " source partitions, the flow has " + width + ": start it with a new checkpoint directory");

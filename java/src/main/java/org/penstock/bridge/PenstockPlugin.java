@@ -22,11 +22,22 @@ public final class PenstockPlugin implements SparkPlugin {
   /** A source worker starts in this batch; when did the run begin? */
   record SourceStarts(String run, long batch) implements Serializable {}
 
+  /** A partition of a source has run dry. */
+  record SourceDone(String run, int partition) implements Serializable {}
+
   @Override
   public DriverPlugin driverPlugin() {
     return new DriverPlugin() {
       @Override
       public Object receive(Object message) {
+        if (message instanceof SourceDone) {
+          SourceDone done = (SourceDone) message;
+          Run run = Runs.get(done.run());
+          if (run != null) {
+            run.sourceDone(done.partition());
+          }
+          return true;
+        }
         if (message instanceof SourceStarts) {
           SourceStarts start = (SourceStarts) message;
           Run run = Runs.get(start.run());
@@ -90,6 +101,10 @@ public final class PenstockPlugin implements SparkPlugin {
 
     News poll(Map<String, Long> known, Map<String, List<String>> reports) throws Exception {
       return (News) context.ask(new Poll(executor(), new HashMap<>(known), reports));
+    }
+
+    void sourceDone(String run, int partition) throws Exception {
+      context.ask(new SourceDone(run, partition));
     }
 
     long sourceStarts(String run, long batch) throws Exception {

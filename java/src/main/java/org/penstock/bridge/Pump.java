@@ -145,9 +145,12 @@ final class Pump {
     if (source == null || stage != 0) {
       return;
     }
-    JsonNode report = Reports.parse(news);
-    sourceNews = Reports.text(report.get("source"));
+    JsonNode position = Reports.parse(news).get("source");
+    sourceNews = Reports.text(position);
     try {
+      if (position.get("done").asBoolean()) {
+        agent.sourceDone(run.id(), source.partition());
+      }
       endInput();
     } catch (Exception lost) {
       failWith(lost);

@@ -19,6 +19,10 @@ final class Reports {
     return text(Map.of("restarted", Map.of("task", task, "replica", replica, "how", how)));
   }
 
+  static String gone(long pid) {
+    return text(Map.of("gone", pid));
+  }
+
   static JsonNode parse(String json) {
     try {
       return JSON.readTree(json);

@@ -2,8 +2,10 @@ package org.penstock.bridge;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.BooleanSupplier;
 
 /** The driver's side of one running flow: its settings, the gate between batches, and the reports of its workers. */
@@ -13,6 +15,7 @@ public final class Run {
   private final String id;
   private final Map<String, Integer> widths = new HashMap<>();
   private final List<String> reports = new ArrayList<>();
+  private final Set<Integer> dry = new HashSet<>();
   private Settings settings;
   private FlowSource.Spec source;
   private long batch = -1;
@@ -99,6 +102,14 @@ public final class Run {
 
   public synchronized long batch() {
     return batch;
+  }
+
+  /** After the last one the batch that runs is the last, and downstream tasks are closed at its end. */
+  synchronized void sourceDone(int partition) {
+    dry.add(partition);
+    if (dry.size() == source.width() && !settings.closing()) {
+      settings = new Settings(id, settings.version() + 1, settings.json(), settings.active(), settings.endBatch(), true);
+    }
   }
 
   /** All partitions of all sources said that nothing will ever come again. */

@@ -23,7 +23,11 @@ final class Workers {
     if (closed) {
       throw new IOException("the run is over");
     }
-    if (zygote == null || !zygote.isAlive()) {
+    if (zygote != null && !zygote.isAlive()) {
+      zygote.close();
+      zygote = null;
+    }
+    if (zygote == null) {
       zygote = new Zygote(run);
     }
     return zygote;
@@ -35,9 +39,22 @@ final class Workers {
     if (kept != null) {
       return kept;
     }
-    WorkerProcess fresh = zygote().fork(this, task, replica);
+    WorkerProcess fresh = fork(task, replica);
     alive.add(fresh);
     return fresh;
+  }
+
+  /** A parent that was killed is replaced once; its children live on as long as their channels do. */
+  private WorkerProcess fork(String task, int replica) throws IOException {
+    Zygote parent = zygote();
+    try {
+      return parent.fork(this, task, replica);
+    } catch (IOException failed) {
+      if (!parent.endsWithin(1)) {
+        throw failed;
+      }
+      return zygote().fork(this, task, replica);
+    }
   }
 
   boolean keeps(String task, int replica) {
@@ -62,6 +79,7 @@ final class Workers {
       parent.kill(worker.token());
     }
     worker.closeChannels();
+    report(Reports.gone(worker.pid()));
   }
 
   String epitaph(WorkerProcess worker) {

@@ -88,7 +88,7 @@ final class Zygote {
       SocketChannel control = await(birth.control, CONNECT_S, "a new worker of " + task + " did not connect");
       return new WorkerProcess(owner, task, replica, token, pid, data, control);
     } catch (IOException failed) {
-      command("kill " + token);
+      kill(token);
       throw failed;
     } finally {
       births.remove(token);
@@ -99,7 +99,17 @@ final class Zygote {
     return process.isAlive();
   }
 
+  boolean endsWithin(long seconds) throws IOException {
+    try {
+      return process.waitFor(seconds, TimeUnit.SECONDS);
+    } catch (InterruptedException stop) {
+      Thread.currentThread().interrupt();
+      throw new IOException("interrupted while starting a worker");
+    }
+  }
+
   void kill(long token) {
+    deaths.remove(token);
     try {
       command("kill " + token);
     } catch (IOException gone) {

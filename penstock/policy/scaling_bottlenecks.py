@@ -14,9 +14,9 @@ from penstock.stats.snapshot import TaskStats
 
 
 def is_bottleneck(task: TaskStats, limit: float) -> bool:
-    """Whether the task's utilization is known and at or above `limit`."""
+    """Whether the task's utilization is known and at or above `limit`; a source has no queue to grow."""
     load = utilization(task)
-    return load is not None and load >= limit
+    return task.kind != "source" and load is not None and load >= limit
 
 
 def resolved_parallelism(task: TaskStats) -> int:

@@ -158,7 +158,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def _cycle(senders: dict[str, set[str]]) -> str:
-    """The names of one cycle: from any task that waits, back along senders that wait, until one comes again."""
+    """The names of one cycle: from a task that waits, back along senders that wait, until one comes again."""
     path = [next(iter(senders))]
     while path[-1] not in path[:-1]:
         path.append(next(name for name in senders[path[-1]] if name in senders))

@@ -1,6 +1,7 @@
 """The combined policy: what it decides, when it rests, and that nothing unknown makes it act."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.policy.decision import Decision, encode_decision
 from penstock.policy.nephele import Nephele, NepheleMemory, NepheleParameters
+from penstock.policy.parameters import describe
 from penstock.stats.snapshot import Snapshot
 from tests.policy.snapshots import any_snapshot, pipeline, prime_test
 
@@ -156,3 +158,12 @@ def test_any_snapshot_gets_a_sound_decision(snapshot: Snapshot, resting: int) ->
     names = [name for chain in decision.chains for name in chain]
     assert len(names) == len(set(names))
     assert encode_decision(decision)
+
+
+def test_every_parameter_is_in_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "policies_nephele.md").read_text()
+    table = text[text.index("## Parameters") :]
+    for parameter in describe("nephele", NepheleParameters):
+        row = next(line for line in table.splitlines() if f"`{parameter.name.partition('.')[2]}`" in line)
+        default = "null" if parameter.default is None else str(parameter.default).removesuffix(".0")
+        assert default in row

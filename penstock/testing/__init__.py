@@ -1,5 +1,6 @@
 """Fakes and helpers for the tests of your own flows."""
 
 from penstock.testing.collector import Collector
+from penstock.testing.ledger import Ledger, stamped
 
-__all__ = ["Collector"]
+__all__ = ["Collector", "Ledger", "stamped"]

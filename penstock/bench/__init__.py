@@ -1,0 +1,1 @@
+"""Benches: each states its figures and holds them against bars; see docs/bench.md."""

@@ -1,0 +1,110 @@
+"""Plain Spark, for comparison: the same rows, the same clock, none of Penstock between source and sink."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.bench.latency_summary import LatencySummary
+from penstock.spark.session import session
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ALLOWLIST = "spark.sql.streaming.realTimeMode.allowlistCheck"
+SCHEMA = "seq bigint, due bigint, payload binary"
+Shape = Callable[[DataFrame], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What arrived at the JVM's sink: row numbers, due and arrival times."""
+
+    seq: NDArray[numpy.int64]
+    due_ns: NDArray[numpy.int64]
+    arrived_ns: NDArray[numpy.int64]
+
+    def after(self, warm_up_s: float) -> "Rows":
+        """The rows that were due when the warm-up was over."""
+        if not len(self.seq):
+            return self
+        kept = self.due_ns >= self.due_ns.min() + warm_up_s * 1e9
+        return Rows(self.seq[kept], self.due_ns[kept], self.arrived_ns[kept])
+
+    def summary(self) -> LatencySummary | None:
+        distinct = numpy.unique(self.seq)
+        span = int(distinct[-1] - distinct[0]) + 1 if len(distinct) else 0
+        latency_ms = (self.arrived_ns - self.due_ns).astype(numpy.float64) * 1e-6
+        lost, duplicated = span - len(distinct), len(self.seq) - len(distinct)
+        return LatencySummary.of(latency_ms, lost=lost, duplicated=duplicated)
+
+
+def bench_session(slots: int) -> SparkSession:
+    """Penstock's own session, in which Spark's Python workers run this interpreter too."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return session(slots=slots)
+
+
+def jvm_hop(width: int) -> Shape:
+    """One shuffle and nothing else."""
+    return lambda rows: rows.repartition(width)
+
+
+def arrow_hop(width: int) -> Shape:
+    """One shuffle and Spark's own way into Python."""
+    return lambda rows: rows.repartition(width).mapInArrow(_unchanged, SCHEMA)
+
+
+def real_time(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float, trigger: str) -> Rows:
+    """Run a shape in real-time mode with batches as long as `trigger`, then return what arrived."""
+    assert spark._jvm is not None
+    return _ran(
+        spark, shape, rate_per_s, seconds, spark._jvm.org.apache.spark.sql.streaming.Trigger.RealTime(trigger)
+    )
+
+
+def micro_batch(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float) -> Rows:
+    """Run a shape in micro-batches, one right after the other."""
+    assert spark._jvm is not None
+    trigger = spark._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(0)
+    return _ran(spark, shape, rate_per_s, seconds, trigger)
+
+
+def _ran(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float, trigger: Any) -> Rows:
+    assert spark._jvm is not None
+    sink = spark._jvm.org.penstock.bench.LatencySink
+    rows = spark.readStream.format("org.penstock.bench.PacedRows").option("rate", str(rate_per_s)).load()
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as checkpoint, _quiet(spark):
+        sink.drain()
+        writer = shape(rows)._jdf.writeStream().foreach(sink()).outputMode("update")
+        query = writer.option("checkpointLocation", checkpoint).trigger(trigger).start()
+        try:
+            query.awaitTermination(round(seconds * 1000))
+        finally:
+            query.stop()
+        table = numpy.frombuffer(bytes(sink.drain()), dtype=">i8").reshape(-1, 3).astype(numpy.int64)
+    return Rows(table[:, 0], table[:, 1], table[:, 2])
+
+
+@contextmanager
+def _quiet(spark: SparkSession) -> Iterator[None]:
+    """Python is not on the list of real-time mode, and Spark complains when stopped inside a batch."""
+    before = spark.conf.get(ALLOWLIST, "true") or "true"
+    spark.conf.set(ALLOWLIST, "false")
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+        spark.conf.set(ALLOWLIST, before)
+
+
+def _unchanged(batches: "Iterator[pyarrow.RecordBatch]") -> "Iterator[pyarrow.RecordBatch]":
+    yield from batches

@@ -1,0 +1,135 @@
+"""One Python hop against a JVM-only hop, Spark's own way into Python, and micro-batches; and three hops.
+
+What "one Python hop" is can be read in two ways, and both are held against the bar:
+- source -> sink: a shuffle and one Python stage behind it;
+- source -> task -> forward sink: a shuffle and two Python stages behind it, in the same Spark task.
+The JVM-only hop is a shuffle with source and sink in the JVM, in the same session with the same settings.
+Three hops are source -> task -> task -> sink. 1,000 items/s of 32 bytes, envelopes shipped at once. No
+boundary between batches lies in the window of a contestant; what they cost is the bench `boundary`.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import penstock
+from penstock.bench.baselines import arrow_hop, bench_session, jvm_hop, micro_batch, real_time
+from penstock.bench.harness import Check, Effort, Result, ratio
+from penstock.bench.latency_summary import LatencySummary, middle_mean_ms
+from penstock.testing import Ledger, stamped
+from penstock.testing.arrivals import arrivals
+
+RATE_PER_S = 1000.0
+SLOTS = 8
+ARROW_BATCH = "5 seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long a turn of a contestant takes, how much of its beginning is cut off, how many turns it gets."""
+
+    turn_s: float
+    warm_up_s: float
+    turns: int
+    first_s: float
+
+
+LENGTHS = {
+    Effort.QUICK: Length(turn_s=5, warm_up_s=2.5, turns=1, first_s=4),
+    Effort.FULL: Length(turn_s=20, warm_up_s=8, turns=3, first_s=30),
+}
+
+
+def same(item: Any) -> Any:
+    """The trivial task."""
+    return item
+
+
+def hops(count: int, seconds: float, warm_up_s: float) -> LatencySummary | None:
+    """Items through `count` shuffles, with a Python stage behind each."""
+    with Ledger() as ledger:
+        flow = penstock.Flow("hops")
+        stream = flow.source(penstock.paced(stamped, RATE_PER_S, seconds=seconds), name="numbers")
+        for hop in range(1, count):
+            stream = stream.map(same, name=f"hop{hop}")
+        stream.sink(ledger, name="ledger")
+        return measured(flow, ledger, seconds, warm_up_s)
+
+
+def task_and_sink(seconds: float, warm_up_s: float) -> LatencySummary | None:
+    """Items through one shuffle to a Python task, and on to a Python sink beside it."""
+    with Ledger() as ledger:
+        flow = penstock.Flow("task_and_sink")
+        stream = flow.source(penstock.paced(stamped, RATE_PER_S, seconds=seconds), name="numbers")
+        stream.map(same, name="task").forward().sink(ledger, name="ledger")
+        return measured(flow, ledger, seconds, warm_up_s)
+
+
+def measured(flow: penstock.Flow, ledger: Ledger, seconds: float, warm_up_s: float) -> LatencySummary | None:
+    """Run a flow of one source to its end; the latency after the warm-up, losses and duplicates of all."""
+    penstock.run(flow).await_termination(seconds + 60)
+    entries = arrivals(ledger)
+    if not len(entries):
+        return None
+    begin_ns = int(entries.due_ns.min() + warm_up_s * 1e9)
+    kept = entries.due_between(begin_ns, int(entries.due_ns.max()) + 1)
+    lost = entries.lost({0: round(RATE_PER_S * seconds)})
+    lag_ms = kept.mark.astype(float) * 1e-6
+    return LatencySummary.of(
+        kept.latency_ms(), lost=lost, duplicated=entries.duplicated(), source_lag_ms=lag_ms
+    )
+
+
+def bench(effort: Effort) -> Result:
+    """Turn by turn, so that whatever else the machine does meets all contestants."""
+    length = LENGTHS[effort]
+    spark = bench_session(SLOTS)
+    hops(1, length.first_s, 0)
+    real_time(spark, jvm_hop(1), RATE_PER_S, length.first_s, "1 minute")
+    turns: dict[str, list[LatencySummary | None]] = {
+        name: []
+        for name in (
+            "penstock_1_hop",
+            "jvm_hop",
+            "penstock_3_hops",
+            "penstock_task_and_sink",
+            "micro_batch",
+            "map_in_arrow",
+        )
+    }
+    whole_s, cut_s = length.turn_s, length.warm_up_s
+    for _ in range(length.turns):
+        turns["penstock_1_hop"].append(hops(1, whole_s, cut_s))
+        turns["jvm_hop"].append(
+            real_time(spark, jvm_hop(1), RATE_PER_S, whole_s, "1 minute").after(cut_s).summary()
+        )
+        turns["penstock_3_hops"].append(hops(3, whole_s, cut_s))
+        turns["penstock_task_and_sink"].append(task_and_sink(whole_s, cut_s))
+        turns["micro_batch"].append(
+            micro_batch(spark, arrow_hop(1), RATE_PER_S, whole_s).after(cut_s).summary()
+        )
+        turns["map_in_arrow"].append(
+            real_time(spark, arrow_hop(1), RATE_PER_S, whole_s + 5, ARROW_BATCH).summary()
+        )
+    return summarise(turns)
+
+
+def summarise(turns: dict[str, list[LatencySummary | None]]) -> Result:
+    """Figures and checks from all turns."""
+    mean = {name: middle_mean_ms(results) for name, results in turns.items()}
+    figures: dict[str, Any] = {f"{name}_mean_ms": value for name, value in mean.items()}
+    figures["map_in_arrow_batch"] = ARROW_BATCH
+    figures["turns"] = {
+        name: [None if turn is None else asdict(turn) for turn in results] for name, results in turns.items()
+    }
+    own = [turn for name in turns if name.startswith("penstock") for turn in turns[name] if turn is not None]
+    checks = [
+        Check(
+            "task and sink / JVM-only hop", ratio(mean["penstock_task_and_sink"], mean["jvm_hop"]), "<=", 2.0
+        ),
+        Check("one hop / JVM-only hop", ratio(mean["penstock_1_hop"], mean["jvm_hop"]), "<=", 2.0),
+        Check("one hop / micro-batch", ratio(mean["penstock_1_hop"], mean["micro_batch"]), "<=", 1 / 50),
+        Check("three hops / one hop", ratio(mean["penstock_3_hops"], mean["penstock_1_hop"]), "<=", 3.5),
+        Check("items lost", sum(turn.lost for turn in own), "==", 0),
+        Check("items duplicated", sum(turn.duplicated for turn in own), "==", 0),
+    ]
+    return Result("latency", figures, checks)

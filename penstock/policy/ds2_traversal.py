@@ -16,8 +16,8 @@ from penstock.policy.ds2_rates import Knowledge, true_rates
 from penstock.policy.measured import finite
 from penstock.stats.snapshot import Snapshot
 
-# A rate that is exactly a multiple of a replica's capacity must not need one more because of rounding.
-_ROUNDING = 1e-9
+# A rate that is a multiple of a replica's capacity must not need one more because a number was rounded.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)

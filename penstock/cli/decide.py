@@ -1,0 +1,130 @@
+"""`penstock decide`: what a policy would do with a snapshot, and why."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from penstock.cli.decide_explain import explain_decision, explain_parameters, explain_policy
+from penstock.policy.decision import encode_decision
+from penstock.policy.guards.compose import guarded
+from penstock.policy.guards.parameters import GuardParameters
+from penstock.policy.parameters import SettingError, parse_settings
+from penstock.policy.port import Policy
+from penstock.policy.registry import UnknownPolicyError, create_policy, parameters_type, policy_names
+from penstock.stats.snapshot import Snapshot, SnapshotError, decode_snapshot
+
+STANDARD_INPUT = "-"
+BAD_INPUT = 2
+
+
+class InputError(ValueError):
+    """What was given cannot be used; the message says what and where."""
+
+
+def command(
+    snapshot: Annotated[
+        str | None,
+        typer.Argument(metavar="SNAPSHOT", help="A JSON file, or one of JSON lines; - is standard input."),
+    ] = None,
+    *,
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help=f"One of {', '.join(policy_names())}.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter, for example ds2.min_change=2."),
+    ] = None,
+    guards: Annotated[
+        bool, typer.Option("--guards", help="Hold the policy back as the controller would.")
+    ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Add the formula, the inputs and the parameters in words."),
+    ] = False,
+) -> None:
+    """Print what a policy decides on a snapshot, as one line of JSON.
+
+    Several snapshots (JSON lines) are decided one after the other, with the policy's memory carried along.
+    Without a snapshot, --explain lists the policy's formula and parameters.
+    """
+    try:
+        inside, used, groups = _prepared(policy, settings or [], guards=guards)
+        snapshots = [] if snapshot is None else list(_snapshots(snapshot))
+        if snapshot is None and not explain:
+            raise InputError("SNAPSHOT is missing; name a file, or - for standard input")
+    except (InputError, SettingError, UnknownPolicyError) as error:
+        typer.echo(f"penstock decide: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from None
+    memory = used.initial_memory()
+    for one in snapshots:
+        decision, memory = used.decide(one, memory)
+        typer.echo(encode_decision(decision).decode())
+        if explain:
+            typer.echo(explain_decision(one, decision))
+    if explain:
+        typer.echo(explain_policy(inside))
+        typer.echo(explain_parameters(groups))
+
+
+def _prepared(
+    name: str, settings: list[str], *, guards: bool
+) -> tuple[Policy[Any], Policy[Any], dict[str, msgspec.Struct]]:
+    """The policy, the policy that is asked (it may be guarded), and the parameters of both."""
+    kinds: dict[str, type[msgspec.Struct]] = {name: parameters_type(name)}
+    if guards:
+        kinds["guards"] = GuardParameters
+    groups = parse_settings(settings, kinds)
+    inside = create_policy(name, groups[name])
+    if not guards:
+        return inside, inside, groups
+    return inside, guarded(inside, msgspec.convert(groups["guards"], GuardParameters)), groups
+
+
+def _snapshots(source: str) -> Iterator[Snapshot]:
+    """Every snapshot of a file: one JSON object over any number of lines, or one object on each line."""
+    text = _read(source)
+    if not text.strip():
+        raise InputError(f"{_named(source)}: is empty; a snapshot is a JSON object")
+    if not _is_lines(text):
+        yield _decoded(text, _named(source))
+        return
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            yield _decoded(line, f"{_named(source)}, line {number}")
+
+
+def _decoded(text: str, where: str) -> Snapshot:
+    try:
+        return decode_snapshot(text)
+    except SnapshotError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _is_lines(text: str) -> bool:
+    """More than one line, the first of which is a JSON object by itself."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    try:
+        return len(lines) > 1 and isinstance(json.loads(lines[0]), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _read(source: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if source == STANDARD_INPUT else Path(source).read_bytes()
+        return raw.decode()
+    except OSError as error:
+        raise InputError(f"{_named(source)}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{_named(source)}: is not UTF-8 text: {error.reason} at byte {error.start}"
+        ) from None
+
+
+def _named(source: str) -> str:
+    return "standard input" if source == STANDARD_INPUT else source

@@ -1,6 +1,7 @@
 """`penstock decide` from files and standard input: decisions, memory, settings, errors, explanations."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +240,10 @@ def test_explain_tells_what_was_held_back() -> None:
     )
     assert "Decision over 60 s, which cannot be enough" in result.stdout
     assert "slot_budget (flat_map 1 -> 10): 31 slots would be needed and there are 9" in result.stdout
+
+
+def test_the_example_of_the_documentation() -> None:
+    page = Path(__file__).parents[2] / "docs" / "decide.md"
+    given, expected = map(json.loads, re.findall(r"```json\n(.*?)```", page.read_text(), re.DOTALL))
+    decision = decide(given, "--policy", "ds2")
+    assert {name: decision[name] for name in expected} == expected

@@ -1,0 +1,75 @@
+"""A replica's reporter, driven by hand."""
+
+from random import Random
+
+from penstock.stats.baseline import SAMPLES
+from penstock.stats.moments import Moments
+from penstock.stats.replica_reporter import ReplicaReporter
+from penstock.stats.snapshot_structs import LatencyKind
+
+MS = 1_000_000
+
+
+def reporter(kind: LatencyKind = "read_ready", sampling: float = 1.0) -> ReplicaReporter:
+    uniform = Random(3).random
+    return ReplicaReporter("prime", 2, latency_kind=kind, sampling=sampling, uniform=uniform, worker="e1")
+
+
+def work(replica: ReplicaReporter, start: int) -> None:
+    """Two items in one envelope arrive at `start`, take 1 ms and 3 ms, and one is emitted at the end."""
+    replica.arrived(start * MS, items=2)
+    replica.waited(start * MS, (start + 2) * MS)
+    replica.read((start + 2) * MS)
+    replica.ready((start + 3) * MS)
+    replica.read((start + 3) * MS)
+    replica.wrote((start + 6) * MS)
+    replica.ready((start + 6) * MS)
+    replica.worked(4 * MS, processed=2, emitted=1)
+
+
+def test_a_report_of_everything() -> None:
+    replica = reporter()
+    work(replica, 0)
+    work(replica, 10)
+    report = replica.report(5.0, cpu_s=0.5, backlog=7)
+    assert (report.task, report.replica, report.worker) == ("prime", 2, "e1")
+    assert report.service_ms.mean == 2.0
+    assert report.latency_ms == report.service_ms
+    assert report.interarrival_ms.count == 3
+    assert report.queue_wait_ms == Moments(2, 2.0, 0.0)
+    assert (report.rates.processed, report.rates.emitted, report.rates.useful_s) == (4, 2, 0.008)
+    assert (report.cpu, report.backlog) == (0.1, 7)
+    assert report.baseline_service_ms is None
+
+
+def test_a_task_that_gathers_reports_read_write_latency() -> None:
+    replica = reporter("read_write")
+    work(replica, 0)
+    report = replica.report(5.0)
+    assert report.service_ms.mean == 2.0
+    assert report.latency_ms.mean == 3.5
+
+
+def test_every_report_begins_anew() -> None:
+    replica = reporter()
+    work(replica, 0)
+    replica.report(5.0)
+    empty = replica.report(5.0)
+    assert (empty.service_ms.mean, empty.queue_wait_ms.mean, empty.rates.processed) == (None, None, 0)
+
+
+def test_the_baseline_comes_from_the_first_reports() -> None:
+    replica = reporter()
+    for interval in range(SAMPLES):
+        work(replica, 100 * interval)
+        report = replica.report(5.0)
+    assert report.baseline_service_ms == 2.0
+
+
+def test_sampling_can_be_turned() -> None:
+    replica = reporter(sampling=0.0)
+    work(replica, 0)
+    assert replica.report(5.0).service_ms.mean is None
+    replica.set_sampling(1.0)
+    work(replica, 10)
+    assert replica.report(5.0).service_ms.mean == 2.0

@@ -52,7 +52,7 @@ class Cluster:
                 threads += np.bincount(here, weights=busy, minlength=workers)
                 wanted += np.bincount(here, weights=np.full(here.size, self.model.idle_cores), minlength=workers)
             cores = self.model.cores_per_worker
-            slow = np.maximum(1.0, (threads + wanted) / cores)
+            slow = np.maximum(1.0, (threads + wanted) / (cores * self.model.threads_per_core))
             previous = self._speed.get(site)
             if previous is not None and previous.size == slow.size:
                 slow = 0.5 * (slow + previous)

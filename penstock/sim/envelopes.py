@@ -146,17 +146,21 @@ def _runs_of(
     last = np.empty(run.shape, dtype=bool)
     np.equal(run[1:], 1, out=last[:-1])
     last[-1] = True
-    ends = np.flatnonzero(last)
-    size = run.reshape(-1)[ends].astype(np.int64)
-    emit_sum = total.reshape(-1)[ends]
-    keep = np.flatnonzero((size > 0) & np.isfinite(emit_sum))
-    ends, size, emit_sum = ends[keep], size[keep], emit_sum[keep]
-    turn, channel = np.divmod(ends, channels)
-    sender, slot = np.divmod(channel, grid.slots)
-    final = starts_of(grid.counts)[sender] + turn * grid.slots + slot - grid.phase[sender]
-    base = final - (size - 1) * grid.slots
+    # A run that is empty lies before a sender's phase; one of infinite time, behind its end.
+    last &= run > 0
+    turn, channel = np.nonzero(last.reshape(-1, channels))
+    emit_sum = total.reshape(-1, channels)[turn, channel]
+    keep = np.flatnonzero(np.isfinite(emit_sum))
+    if keep.size < emit_sum.size:
+        turn, channel, emit_sum = turn[keep], channel[keep], emit_sum[keep]
+    size = run.reshape(-1, channels)[turn, channel].astype(np.int64)
     first_turn = turn - size + 1
-    begins = first_turn == (grid.phase[sender] > slot)
+    slot = np.arange(grid.slots)
+    place = ((starts_of(grid.counts) - grid.phase)[:, None] + slot).reshape(-1)
+    skipped = (grid.phase[:, None] > slot).reshape(-1)
+    base = place[channel] + first_turn * grid.slots
+    final = base + (size - 1) * grid.slots
+    begins = first_turn == skipped[channel]
     joins = begins & (grid.times[base] < before.deadline[channel])
     return _closed(grid.times, channel, base, final, grid.slots, size, emit_sum, joins, lifetime_s, limit, before)
 

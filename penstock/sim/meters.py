@@ -51,7 +51,11 @@ class StreamMeter:
 
 
 class TaskMeter:
-    """Sums over the items that a task finished in this interval."""
+    """Sums over the items that a task finished in this interval.
+
+    The queue wait is from shipping to reading, the transport included: the two times an envelope tells (thesis,
+    section 4.6.2: channel latency less output batch latency).
+    """
 
     def __init__(self, replicas: int, inputs: int) -> None:
         self.service = Moments()
@@ -78,7 +82,7 @@ class TaskMeter:
     def book_chained(self, copies: Ints, service: Floats, counts: Ints, *, own_latency: bool) -> None:
         """Items that this task served inside a chain: no queue, no stream."""
         items, total = float(service.size), float(service.sum())
-        self.service.add(items, total, float(np.dot(service, service)))
+        self.service.add(items, total, float(np.square(service).sum()))
         self.queue_wait.add(items, 0.0)
         if own_latency:
             self.latency.add(items, total)
@@ -107,7 +111,6 @@ class Served:
     complete: Floats
     items: Floats
     read_sum: Floats
-    arrival_sum: Floats
     emit_sum: Floats
     ship_sum: Floats
     service_sum: Floats
@@ -116,7 +119,7 @@ class Served:
 
     @classmethod
     def nothing(cls) -> Served:
-        return cls(*(np.empty(0) for _ in range(8)), via=None)
+        return cls(*(np.empty(0) for _ in range(7)), via=None)
 
     def only(self, index: Ints | Bools) -> Served:
         columns = [getattr(self, name)[index] for name in _COLUMNS]
@@ -155,7 +158,7 @@ class Ledger:
         service = done.service_sum.sum() - open_.service_sum.sum()
         read = done.read_sum.sum() - open_.read_sum.sum()
         meter.service.add(items, service, done.square_sum.sum() - open_.square_sum.sum())
-        meter.queue_wait.add(items, read - done.arrival_sum.sum() + open_.arrival_sum.sum())
+        meter.queue_wait.add(items, read - done.ship_sum.sum() + open_.ship_sum.sum())
         if own_latency:
             meter.latency.add(items, service)
         for number, stream in enumerate(meter.inputs):

@@ -104,10 +104,12 @@ class ClusterModel:
     With `restart_s` every change of parallelism stops the whole flow for that long (Flink's savepoint, Storm's
     rebalance); `restart_loses` then drops what was in flight and what arrives meanwhile. Otherwise replicas are
     added while the flow runs, `replica_start_s` after the decision, plus `worker_start_s` if a worker is new.
-    `idle_cores` is what an idle replica costs.
+    `idle_cores` is what an idle replica costs. `threads_per_core` is how much more a core does with
+    hyper-threading than without.
     """
 
     cores_per_worker: float = 4.0
+    threads_per_core: float = 1.0
     replica_start_s: float = 0.0
     worker_start_s: float = 0.0
     restart_s: float | None = None
@@ -126,7 +128,7 @@ class FlowModel:
     cluster: ClusterModel = field(default_factory=ClusterModel)
     interval_s: float = 5.0
     step_s: float = 1.0
-    step_items: int = 500_000
+    step_items: int = 300_000
     seconds: float = 60.0
 
     def __post_init__(self) -> None:

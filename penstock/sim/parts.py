@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from penstock.sim.arrays import Bools, Floats, Ints, run_positions, starts_of, s
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +39,6 @@ class Emitted:
         upto = np.concatenate([[0], ends])[np.concatenate([[0], np.cumsum(self.counts)])]
         return self._with(mask, np.diff(upto))
 
-    def split_at(self, horizon_s: float) -> tuple[Emitted, Emitted]:
-        """What leaves by the horizon, and the rest (few items, at the end of each replica's run)."""
-        late = np.flatnonzero(self.time > horizon_s)
-        if late.size == 0:
-            return self, Emitted.nothing(self.counts.size)
-        owner = np.searchsorted(np.cumsum(self.counts), late, side="right")
-        counts = np.bincount(owner, minlength=self.counts.size).astype(np.int64)
-        mask = np.ones(self.time.size, dtype=bool)
-        mask[late] = False
-        return self._with(mask, self.counts - counts), self._with(late, counts)
-
     def repeated(self, copies: Ints) -> Emitted:
         """Each item as often as `copies` says."""
         counts = sums_of_runs(copies, self.counts).astype(np.int64)
@@ -69,28 +60,54 @@ class Emitted:
 
 def followed_by(earlier: Emitted, later: Emitted) -> Emitted:
     """Per replica the earlier items, then the later ones."""
-    if earlier.time.size == 0:
-        return later
-    if later.time.size == 0:
-        return earlier
-    counts = earlier.counts + later.counts
-    begin = starts_of(counts)
-    old = np.arange(earlier.time.size) + np.repeat(begin - starts_of(earlier.counts), earlier.counts)
-    shift = begin + earlier.counts - starts_of(later.counts)
-    new = np.arange(later.time.size) + np.repeat(shift, later.counts)
-    time, origin = np.empty(old.size + new.size), np.empty(old.size + new.size)
-    time[old], time[new] = earlier.time, later.time
-    origin[old], origin[new] = earlier.origin, later.origin
-    via, copies = None, None
-    if earlier.via is not None or later.via is not None:
-        via = np.zeros(time.size, dtype=np.int8)
-        via[old] = 0 if earlier.via is None else earlier.via
-        via[new] = 0 if later.via is None else later.via
-    if earlier.copies is not None or later.copies is not None:
-        copies = np.ones(time.size, dtype=np.int64)
-        copies[old] = 1 if earlier.copies is None else earlier.copies
-        copies[new] = 1 if later.copies is None else later.copies
-    return Emitted(time, origin, counts, via, copies)
+    return _pieced([(earlier, earlier.counts * 0, earlier.counts), (later, later.counts * 0, later.counts)])
+
+
+def leaving_by(horizon_s: float, earlier: Emitted, later: Emitted) -> tuple[Emitted, Emitted]:
+    """Per replica the earlier, then the later items: those that leave by the horizon, and the rest."""
+    pieces = [(items, _leaving_counts(items, horizon_s)) for items in (earlier, later)]
+    gone = _pieced([(items, items.counts * 0, leaving) for items, leaving in pieces])
+    rest = _pieced([(items, leaving, items.counts) for items, leaving in pieces])
+    return gone, rest
+
+
+def _leaving_counts(items: Emitted, horizon_s: float) -> Ints:
+    """How many items of each replica leave by the horizon; they are the first ones."""
+    late = np.flatnonzero(items.time > horizon_s)
+    owner = np.searchsorted(np.cumsum(items.counts), late, side="right")
+    return items.counts - np.bincount(owner, minlength=items.counts.size)
+
+
+def _pieced(pieces: list[tuple[Emitted, Ints, Ints]]) -> Emitted:
+    """Items begin..end of each replica of every piece, replica by replica."""
+    counts = np.sum([end - begin for _, begin, end in pieces], axis=0)
+    used = [(items, begin, end) for items, begin, end in pieces if (end > begin).any()]
+    if not used:
+        return Emitted.nothing(counts.size)
+    if len(used) == 1 and used[0][0].time.size == counts.sum():
+        return used[0][0]
+    spans = []
+    for items, begin, end in used:
+        start = starts_of(items.counts)
+        spans.append([slice(b, e) for b, e in zip((start + begin).tolist(), (start + end).tolist(), strict=True)])
+    turns = list(zip(*spans, strict=True))
+    vias = [items.via for items, _, _ in used]
+    copies = [items.copies for items, _, _ in used]
+
+    def dealt(columns: list[NDArray[T]]) -> NDArray[T]:
+        return np.concatenate([column[span] for turn in turns for column, span in zip(columns, turn, strict=True)])
+
+    return Emitted(
+        dealt([items.time for items, _, _ in used]),
+        dealt([items.origin for items, _, _ in used]),
+        counts,
+        dealt([via for via in vias if via is not None]) if vias[0] is not None else None,
+        dealt(
+            [np.ones(items.time.size, dtype=np.int64) if own is None else own for (items, _, _), own in zip(used, copies, strict=True)]
+        )
+        if any(own is not None for own in copies)
+        else None,
+    )
 
 
 def merged(first: Emitted, second: Emitted) -> Emitted:

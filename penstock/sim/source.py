@@ -9,7 +9,7 @@ import numpy as np
 from penstock.sim.lindley import equal_work_departures
 from penstock.sim.load import DueTimes
 from penstock.sim.meters import TaskMeter
-from penstock.sim.parts import Emitted, followed_by
+from penstock.sim.parts import Emitted, leaving_by
 
 if TYPE_CHECKING:
     from penstock.sim.model import TaskModel
@@ -87,7 +87,7 @@ class SourceStage:
         if rows:
             available = np.concatenate([np.full(from_late, begin_s), now]) if from_late else now
             fresh = self._departures(available.reshape(rows, self.replicas), work, horizon_s)
-        emitted, self._to_come = followed_by(self._to_come, fresh).split_at(horizon_s)
+        emitted, self._to_come = leaving_by(horizon_s, self._to_come, fresh)
         self._book(emitted, work, horizon_s - begin_s)
         return emitted
 

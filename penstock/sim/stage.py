@@ -12,7 +12,7 @@ from penstock.sim.arrays import Floats, Ints, fitted, starts_of
 from penstock.sim.arrivals import Arrivals, in_service_order
 from penstock.sim.lindley import start_times
 from penstock.sim.meters import Ledger, Served, TaskMeter
-from penstock.sim.parts import Emitted, Parts, followed_by
+from penstock.sim.parts import Emitted, Parts, leaving_by
 
 if TYPE_CHECKING:
     from penstock.sim.chain import Chain
@@ -120,8 +120,8 @@ class Stage:
         ledger = Served.nothing() if scheduled is None else scheduled.ledger
         self._ledger.book(ledger, horizon_s, self.meter, own_latency=self.model.latency == "read_ready")
         self._book_busy(work, scheduled, chain)
-        items = self._in_service if scheduled is None else followed_by(self._in_service, scheduled.items)
-        return self._finish(items, horizon_s)
+        fresh = Emitted.nothing(self.replicas) if scheduled is None else scheduled.items
+        return self._finish(fresh, horizon_s)
 
     def _book_busy(self, work: Floats, scheduled: Scheduled | None, chain: Chain | None) -> None:
         shares = [1.0] if scheduled is None else scheduled.shares
@@ -133,7 +133,8 @@ class Stage:
 
     def _schedule(self, arrivals: Arrivals, now_s: float, chain: Chain | None) -> Scheduled:
         size, receiver = arrivals.size, arrivals.receiver
-        counts = np.bincount(receiver, weights=size, minlength=self.replicas).astype(np.int64)
+        counts = np.zeros(self.replicas, dtype=np.int64)
+        counts[arrivals.servers] = np.add.reduceat(size, arrivals.first)
         service = self.draw(int(size.sum()))
         service += self.receiving_s[0] if arrivals.item_via is None else self.receiving_s[arrivals.item_via]
         own, shares, copies, followed = service, [1.0], None, None
@@ -169,14 +170,13 @@ class Stage:
         complete = start + work
         self._free_at[arrivals.servers] = complete[arrivals.last]
 
-        own_sum, own_squares = work, float(np.dot(service, service))
+        own_sum, own_squares = work, float(np.square(service).sum())
         if chain is not None:
-            own_sum, own_squares = np.add.reduceat(own, first_item) + opening, float(np.dot(own, own))
+            own_sum, own_squares = np.add.reduceat(own, first_item) + opening, float(np.square(own).sum())
         ledger = Served(
             complete=complete,
             items=size.astype(np.float64),
             read_sum=np.add.reduceat(done, first_item) - work,
-            arrival_sum=arrivals.arrival * size,
             emit_sum=arrivals.emit_sum,
             ship_sum=arrivals.ships_at * size,
             service_sum=own_sum,
@@ -190,7 +190,8 @@ class Stage:
         items = self._leaving(done, service, arrivals, counts, copies)
         if chain is not None and chain.group > 1:
             items = replace(items, origin=random_member(items.origin, counts, chain.group, self._rng))
-        served = np.bincount(receiver, weights=work, minlength=self.replicas)
+        served = np.zeros(self.replicas)
+        served[arrivals.servers] = np.add.reduceat(work, arrivals.first)
         return Scheduled(items, ledger, served, useful, shares)
 
     def _leaving(
@@ -207,8 +208,8 @@ class Stage:
             done = tick
         return Emitted(done, origin, counts, arrivals.item_via, copies)
 
-    def _finish(self, items: Emitted, horizon_s: float) -> Emitted:
-        finished, self._in_service = items.split_at(horizon_s)
+    def _finish(self, fresh: Emitted, horizon_s: float) -> Emitted:
+        finished, self._in_service = leaving_by(horizon_s, self._in_service, fresh)
         self.served_last_step = finished.counts
         self.meter.processed += finished.counts
         if self.model.every_s is not None:
@@ -222,7 +223,7 @@ class Stage:
         np.maximum(gap, 0.0, out=gap)
         self._last_arrival[arrivals.servers] = arrivals.arrival[arrivals.last]
         for row, weights in enumerate((arrivals.size, gap, gap * gap)):
-            self.meter.gaps[row] += np.bincount(arrivals.receiver, weights=weights, minlength=self.replicas)
+            self.meter.gaps[row, arrivals.servers] += np.add.reduceat(weights, arrivals.first)
 
     def _probe(self, done: Floats, service: Floats, arrivals: Arrivals) -> None:
         for probe in self.probes:

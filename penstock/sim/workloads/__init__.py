@@ -1,0 +1,1 @@
+"""The papers' applications as flow models, one file each."""

@@ -1,0 +1,76 @@
+"""The adaptive-Storm classifier: four tasks in a row over tweets (sections IV-B to IV-E of that paper).
+
+Three machines of 16 cores; pools of 50. The paper gives neither rates nor service times; 10 ms an item and a
+peak of 900 items/s use most of the 48 cores. Gaussian traffic over an hour for pool against restart; ten peaks
+of changing height for delta against U and Q alone. Storm's rebalance stops the topology for 30 s, and what is
+inside or arrives meanwhile is lost (no acknowledgements). An active replica that idles still costs 2 % of a core.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from penstock.sim.distributions import Gamma
+from penstock.sim.load import Curve
+from penstock.sim.model import ClusterModel, Costs, FlowModel, StreamModel, TaskModel
+from penstock.stats.snapshot import ConstraintSpec
+
+TASKS = ("topic", "subtopic", "category", "subcategory")
+PEAK_PER_S = 900.0
+POOL = 50
+SECONDS = 3_600.0
+
+
+def gaussian_rate() -> Curve:
+    """One bell over the hour."""
+    times = np.arange(0.0, SECONDS, 5.0)
+    rate = 50.0 + PEAK_PER_S * np.exp(-0.5 * ((times - SECONDS / 2.0) / 600.0) ** 2)
+    return Curve(tuple(times.tolist()), tuple(rate.tolist()))
+
+
+def peaks_rate() -> Curve:
+    """Ten peaks, higher and higher up to the eighth."""
+    times = np.arange(0.0, SECONDS, 5.0)
+    rate = np.full(times.size, 80.0)
+    for number in range(10):
+        middle = (number + 0.5) * SECONDS / 10.0
+        height = PEAK_PER_S * (0.35 + 0.65 * math.sin(math.pi * min(1.0, (number + 1) / 8.0) / 2.0))
+        rate += height * np.exp(-0.5 * ((times - middle) / 80.0) ** 2)
+    return Curve(tuple(times.tolist()), tuple(rate.tolist()))
+
+
+def model(rate: Curve, *, restart: bool = False) -> FlowModel:
+    """`restart`: changes by Storm's rebalance instead of a pool of replicas that are ready."""
+    costs = Costs(20e-6, 2e-6, 20e-6, 2e-6, 0.5e-3)
+    names = ("source", *TASKS, "sink")
+    tasks = (
+        TaskModel("source", "source", 1, load=rate, site="source"),
+        *(
+            TaskModel(
+                name,
+                replicas=1,
+                minimum=1,
+                maximum=POOL,
+                service_s=10e-3,
+                service=Gamma(0.5),
+                site="supervisors",
+                per_worker=POOL,
+            )
+            for name in TASKS
+        ),
+        TaskModel("sink", "sink", 1, service_s=20e-6, site="source"),
+    )
+    streams = tuple(StreamModel(a, b, costs=costs) for a, b in zip(names, names[1:], strict=False))
+    sequence = [element for a, b in zip(names, names[1:], strict=False) for element in (f"{a}->{b}", b)][:-1]
+    constraint = ConstraintSpec(name="tweets", sequence=sequence, latency_ms=500.0, window_s=25.0)
+    cluster = ClusterModel(
+        cores_per_worker=48.0,
+        idle_cores=0.02,
+        restart_s=30.0 if restart else None,
+        restart_loses=restart,
+    )
+    return FlowModel(
+        "classifier", tasks, streams, (constraint,), cluster, interval_s=25.0, step_s=2.5, seconds=SECONDS
+    )

@@ -14,6 +14,8 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from penstock.stats.wording import complaint
+
 
 class SettingError(ValueError):
     """A setting that cannot be used; the message names it and what would be right."""
@@ -86,9 +88,7 @@ def _convert(group: str, values: dict[str, Any], kind: type[msgspec.Struct]) -> 
         key = f"{group}.{where.rstrip('`')}" if where else group
         name = where.rstrip("`").partition("[")[0]
         got = f", got {json.dumps(values[name])}" if name in values else ""
-        raise SettingError(
-            f"setting {key!r}: {problem[:1].lower()}{problem[1:].partition(', got')[0]}{got}"
-        ) from None
+        raise SettingError(f"setting {key!r}: {complaint(problem, kind, name)}{got}") from None
 
 
 def _made(factory: Any) -> Any:

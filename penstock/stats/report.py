@@ -25,6 +25,16 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     worker: str | None = None
 
     @property
+    def arrival_per_s(self) -> float | None:
+        """lambda = 1 / A: items that arrive per second."""
+        return _per_s(self.interarrival_ms.mean)
+
+    @property
+    def service_per_s(self) -> float | None:
+        """mu = 1 / S: the most items it could serve per second."""
+        return _per_s(self.service_ms.mean)
+
+    @property
     def utilization(self) -> float | None:
         """rho = S / A (thesis, appendix A); the share of useful time where one of the two is unknown."""
         service_ms, gap_ms = self.service_ms.mean, self.interarrival_ms.mean
@@ -54,6 +64,10 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
             baseline_service_ms=later.baseline_service_ms,
             worker=later.worker,
         )
+
+
+def _per_s(interval_ms: float | None) -> float | None:
+    return 1000.0 / interval_ms if interval_ms else None
 
 
 class ChannelReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import difflib
 import json
 import math
 import re
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from penstock.stats.snapshot_structs import (
     StreamStats,
     TaskStats,
 )
+from penstock.stats.wording import complaint
 
 __all__ = [
     "ConstraintSpec",
@@ -36,17 +37,6 @@ __all__ = [
 ]
 
 S = TypeVar("S", bound=msgspec.Struct)
-
-_WORDS = {
-    "float": "a number",
-    "int": "a whole number",
-    "str": "a text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "null": "null",
-}
-_EXPECTED = re.compile(r"Expected `(?P<type>[^`]+)`(?P<limit>[^,]*)(, got `(?P<got>[^`]+)`)?")
 
 
 def decode_snapshot(raw: bytes | str | dict[str, Any]) -> Snapshot:
@@ -158,20 +148,7 @@ def _explained(message: str, value: object, kind: type[S], path: str) -> str:
         hint = f"; did you mean {close[0]!r}?" if close else ""
         return f"{_joined(field if path or inner else '', unknown[1])}: unknown field{hint}"
     given = _lookup(value, inner)
-    expected = _EXPECTED.search(problem)
-    if expected:
-        wanted = " or ".join(_WORDS.get(part.strip(), part.strip()) for part in expected["type"].split("|"))
-        return f"{field}: expected {wanted}{expected['limit']}, got {_named(given)}"
-    if problem.startswith("Invalid enum value"):
-        literal = get_type_hints(kind)[inner.lstrip(".")]
-        return f"{field}: expected {_choices(literal)}, got {_named(given)}"
-    return f"{field}: {problem[:1].lower()}{problem[1:]}, got {_named(given)}"
-
-
-def _choices(hint: Any) -> str:
-    parts = [get_args(part) or (part,) for part in get_args(hint)]
-    names = [repr(name) for part in parts for name in part if isinstance(name, str)]
-    return ", ".join(names[:-1]) + f" or {names[-1]}"
+    return f"{field}: {complaint(problem, kind, inner.lstrip('.'))}, got {_named(given)}"
 
 
 def _lookup(value: Any, path: str) -> object:

@@ -1,6 +1,6 @@
 """Settings: parsed, described, and refused in the user's words."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from penstock.policy.parameters import Parameter, SettingError, describe, parse_
 class Example(msgspec.Struct, frozen=True, kw_only=True):
     weight: Annotated[float, Meta(ge=0, le=1, description="how much", extra={"unit": "share"})] = 0.8
     limits: tuple[float, float] | None = None
-    mode: str = "fast"
+    mode: Literal["fast", "slow"] = "fast"
 
 
 GROUPS = {"example": Example}
@@ -56,11 +56,12 @@ def test_description() -> None:
             "example.zzz=1",
             "setting 'example.zzz': example has no parameter 'zzz'; it has weight, limits, mode",
         ),
-        ("example.weight=x", "setting 'example.weight': expected `float`, got \"x\""),
-        ("example.weight=2", "setting 'example.weight': expected `float` <= 1.0, got 2"),
+        ("example.weight=x", "setting 'example.weight': expected a number, got \"x\""),
+        ("example.mode=quick", "setting 'example.mode': expected 'fast' or 'slow', got \"quick\""),
+        ("example.weight=2", "setting 'example.weight': expected a number <= 1.0, got 2"),
         ("example.weight=NaN", "setting 'example.weight': NaN is not a finite number"),
-        ("example.limits=[1]", "setting 'example.limits': expected `array` of length 2, got [1]"),
-        ("example.limits=[1, true]", "setting 'example.limits[1]': expected `float`, got [1, true]"),
+        ("example.limits=[1]", "setting 'example.limits': expected a list of length 2, got [1]"),
+        ("example.limits=[1, true]", "setting 'example.limits[1]': expected a number, got [1, true]"),
     ],
 )
 def test_refusals(setting: str, message: str) -> None:

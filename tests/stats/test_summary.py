@@ -103,6 +103,14 @@ def test_useful_time_stands_in_for_an_unknown_utilization() -> None:
     assert ReplicaReport(task="a", replica=0, rates=RATES).utilization == pytest.approx(0.6)
 
 
+def test_rates_follow_from_times() -> None:
+    report = ReplicaReport(
+        task="a", replica=0, rates=RATES, service_ms=constant(2.0), interarrival_ms=constant(4.0)
+    )
+    assert (report.arrival_per_s, report.service_per_s) == (250.0, 500.0)
+    assert ReplicaReport(task="a", replica=0, rates=RATES).arrival_per_s is None
+
+
 def test_reports_of_one_replica_add_up() -> None:
     first = ReplicaReport(
         task="a", replica=0, rates=RATES, service_ms=constant(1.0, 1), cpu_s=1.0, backlog=9, worker="e1"

@@ -4,7 +4,7 @@ The three read the same snapshot and do not wait for each other. Scaling rests f
 replicas were added (section 4.6.4): new ones need time to work off what queued up before they came.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -105,6 +105,12 @@ class NepheleMemory(msgspec.Struct, frozen=True):
     feasible: bool = True
 
 
+class _Scaled(NamedTuple):
+    replicas: dict[str, int]
+    reasons: list[Reason]
+    memory: NepheleMemory
+
+
 class Nephele:
     """The policy of the thesis."""
 
@@ -121,16 +127,16 @@ class Nephele:
         """Batch lifetimes, replicas and chains for this snapshot."""
         batching = self._batching(snapshot)
         chaining = self._chaining(snapshot)
-        replicas, reasons, feasible, memory = self._scaling(snapshot, memory)
+        scaled = self._scaling(snapshot, memory)
         decision = Decision(
             policy=self.name,
-            parallelism=replicas,
+            parallelism=scaled.replicas,
             batch_lifetime_ms=batching.lifetimes_ms,
             chains=chaining.chains,
-            feasible=feasible,
-            reasons=[*_statistics(snapshot), *batching.reasons, *reasons, *chaining.reasons],
+            feasible=scaled.memory.feasible,
+            reasons=[*_statistics(snapshot), *batching.reasons, *scaled.reasons, *chaining.reasons],
         )
-        return decision, memory
+        return decision, scaled.memory
 
     def _batching(self, snapshot: Snapshot) -> Batching:
         own = self.parameters
@@ -147,13 +153,11 @@ class Nephele:
             return chain_2012(snapshot, self.parameters.utilization_max)
         return Chaining(snapshot.chains, [])
 
-    def _scaling(
-        self, snapshot: Snapshot, memory: NepheleMemory
-    ) -> tuple[dict[str, int], list[Reason], bool, NepheleMemory]:
+    def _scaling(self, snapshot: Snapshot, memory: NepheleMemory) -> _Scaled:
         own = self.parameters
         now = {name: task.parallelism for name, task in snapshot.elastic_tasks().items()}
         if own.scaling == "off":
-            return now, [], True, memory
+            return _Scaled(now, [], NepheleMemory())
         grown = any(count > memory.seen.get(name, count) for name, count in now.items())
         if (grown and own.inactive_intervals) or memory.resting:
             return self._rest(now, memory, grown=grown)
@@ -162,20 +166,17 @@ class Nephele:
         asked = {name: self._worthwhile(count, wanted[name]) for name, count in now.items()}
         added = any(asked[name] > count for name, count in now.items())
         resting = own.inactive_intervals if added else 0
-        memory = NepheleMemory(now, asked, resting, scaling.feasible)
-        return asked, scaling.reasons, scaling.feasible, memory
+        return _Scaled(asked, scaling.reasons, NepheleMemory(now, asked, resting, scaling.feasible))
 
-    def _rest(
-        self, now: dict[str, int], memory: NepheleMemory, *, grown: bool
-    ) -> tuple[dict[str, int], list[Reason], bool, NepheleMemory]:
+    def _rest(self, now: dict[str, int], memory: NepheleMemory, *, grown: bool) -> _Scaled:
         """Repeat what was asked for, since it may still be under way; the count begins when replicas came."""
         asked = (
             {name: memory.asked.get(name, count) for name, count in now.items()} if memory.resting else now
         )
         resting = self.parameters.inactive_intervals if grown else memory.resting
         why = f"replicas were added, and nothing is scaled for {resting} interval(s) from here on"
-        memory = NepheleMemory(now, asked, max(0, resting - 1), memory.feasible)
-        return asked, [Reason(rule="inactive", why=why)], memory.feasible, memory
+        rested = NepheleMemory(now, asked, max(0, resting - 1), memory.feasible)
+        return _Scaled(asked, [Reason(rule="inactive", why=why)], rested)
 
     def _rules(self) -> ScalingRules:
         own = self.parameters

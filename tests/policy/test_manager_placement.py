@@ -46,7 +46,7 @@ def ways(graph: RuntimeGraph, sequence: list[str]) -> list[tuple[Channel, ...]]:
     return [way for way in choices if all(a.receiver == b.sender for a, b in itertools.pairwise(way))]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(placed())
 def test_every_way_belongs_to_exactly_one_manager(
     problem: tuple[RuntimeGraph, dict[Replica, str], list[str]],
@@ -62,7 +62,7 @@ def test_every_way_belongs_to_exactly_one_manager(
         assert set().union(*part.channels.values()) == needed[worker]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(placed())
 def test_a_manager_on_each_worker_of_the_anchor(
     problem: tuple[RuntimeGraph, dict[Replica, str], list[str]],

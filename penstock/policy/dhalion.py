@@ -160,8 +160,11 @@ def _blind(snapshot: Snapshot, throttled: float | None) -> Reason | None:
     """What is missing to say whether and where there is back-pressure."""
     if all(task.kind == "source" for task in snapshot.elastic_tasks().values()):
         return Reason(rule="no_task", why="no task of this flow is elastic")
-    for name, task in snapshot.elastic_tasks().items():
-        if _queue_share(task) is None and (throttled is None or finite(task.utilization) is None):
+    tasks = snapshot.elastic_tasks()
+    queues_known = any(_queue_share(task) is not None for task in tasks.values())
+    for name, task in tasks.items():
+        busyness = None if queues_known or throttled is None else finite(task.utilization)
+        if _queue_share(task) is None and busyness is None:
             return Reason(
                 rule="missing_data",
                 task=name,

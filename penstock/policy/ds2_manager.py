@@ -13,6 +13,7 @@ from penstock.policy.agreement import agreed
 from penstock.policy.decision import Decision, Reason, Refusal
 from penstock.policy.ds2_parameters import Ds2Parameters
 from penstock.policy.ds2_plan import Plan, plan
+from penstock.policy.ds2_rates import missing_fields
 from penstock.policy.ds2_traversal import traverse
 from penstock.policy.keep import current_parallelism, keep, scale
 from penstock.policy.load import same_load, source_rates, source_shortfall
@@ -58,7 +59,8 @@ def manage(
         return scale(snapshot, policy, undo, [_undo_reason()]), memory
     estimate, memory = _estimate(gathered, memory, settings)
     if estimate.missing is not None:
-        why = f"{estimate.missing!r} was not measured, so the rates after it are unknown; nothing changes"
+        lacks = missing_fields(gathered.tasks[estimate.missing])
+        why = f"{estimate.missing!r} lacks {lacks}: rates are unknown from there on; nothing changes"
         return _wait(snapshot, policy, "missing_data", why, task=estimate.missing), memory
     return _act(policy, settings, gathered, memory, estimate)
 

@@ -39,8 +39,10 @@ def plan(snapshot: Snapshot, needs: Mapping[str, Need], factor: float, execution
         for name, need in needs.items()
         if need.optimum is not None and snapshot.tasks[name].kind != "source"
     }
+    busy = {name: need.optimum or 0.0 for name, need in needs.items() if name in wanted}
     if execution == "shared_workers":
         wanted = dict.fromkeys(wanted, sum(wanted.values()))
+        busy = dict.fromkeys(busy, sum(busy.values()))
     within = {
         need.task: snapshot.tasks[need.task].within_limits(wanted[need.task])
         for need in elastic
@@ -48,17 +50,20 @@ def plan(snapshot: Snapshot, needs: Mapping[str, Need], factor: float, execution
     }
     parallelism = keep_forward_equal(snapshot, within)
     reasons = [
-        _reason(need, snapshot.tasks[need.task].parallelism, parallelism[need.task], wanted[need.task])
+        _reason(need, snapshot, wanted[need.task], parallelism[need.task], busy[need.task])
         if need.task in wanted
         else _idle(need, snapshot.tasks[need.task].parallelism)
         for need in elastic
     ]
-    short = [_too_small(snapshot, needs[name], count) for name, count in wanted.items()]
+    # Where workers are shared, a task that is not elastic runs on them like any other.
+    bound = wanted if execution == "per_task" else within
+    short = [_too_small(snapshot, needs[name], wanted[name]) for name in bound]
     shortages = [reason for reason in short if reason is not None]
     return Plan(parallelism, (*reasons, *shortages), feasible=not shortages)
 
 
-def _reason(need: Need, before: int, after: int, wanted: int) -> Reason:
+def _reason(need: Need, snapshot: Snapshot, wanted: int, after: int, busy: float) -> Reason:
+    """`busy` is how many replicas the work keeps busy, and so what utilisation to expect."""
     target, each = need.target_per_s or 0.0, need.per_replica_per_s or 0.0
     inputs: Evidence = {"target_per_s": target, "true_rate_per_replica_per_s": each, "optimum": need.optimum}
     if need.selectivity is not None:
@@ -67,10 +72,10 @@ def _reason(need: Need, before: int, after: int, wanted: int) -> Reason:
     return Reason(
         rule="ds2",
         task=need.task,
-        before=before,
+        before=snapshot.tasks[need.task].parallelism,
         after=after,
         inputs=inputs,
-        prediction={"utilization": target / (after * each)},
+        prediction={"utilization": busy / after},
         why=f"{target:.6g} items/s come in and a replica can process {each:.6g}: {wanted} needed{clamped}",
     )
 

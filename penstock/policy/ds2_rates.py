@@ -18,6 +18,9 @@ from enum import Enum
 from penstock.policy.measured import finite
 from penstock.stats.snapshot import InstanceStats, TaskStats
 
+# Less than a nanosecond of work, or an item in thirty years, is nothing; dividing by it would be x/0.
+_NOTHING = 1e-9
+
 
 class Knowledge(Enum):
     """How much the measurements of a task say about its capacity."""
@@ -45,10 +48,12 @@ def true_rates(task: TaskStats) -> TrueRates:
             Knowledge.MISSING, None, _ratio(finite(task.emitted_total), finite(task.processed_total))
         )
     busy = [
-        (processed / useful_s, emitted, useful_s) for processed, emitted, useful_s in works if useful_s > 0
+        (processed / useful_s, emitted, useful_s)
+        for processed, emitted, useful_s in works
+        if useful_s > _NOTHING
     ]
     processing_per_s = sum(rate for rate, _, _ in busy)
-    if processing_per_s == 0:
+    if processing_per_s < _NOTHING:
         return TrueRates(Knowledge.IDLE)
     if any(emitted is None for _, emitted, _ in busy):
         selectivity = None
@@ -56,6 +61,15 @@ def true_rates(task: TaskStats) -> TrueRates:
         output_per_s = sum((emitted or 0.0) / useful_s for _, emitted, useful_s in busy)
         selectivity = output_per_s / processing_per_s
     return TrueRates(Knowledge.KNOWN, processing_per_s * task.parallelism / len(busy), selectivity)
+
+
+def missing_fields(task: TaskStats) -> str:
+    """What would have to be measured, in the words of the snapshot."""
+    if task.kind == "source":
+        return "rate_total"
+    if _works(task) is None:
+        return "processed_total or useful_s, and the instances of all its replicas"
+    return "emitted_total"
 
 
 def observed_processing_per_s(task: TaskStats, interval_s: float) -> float | None:

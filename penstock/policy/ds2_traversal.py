@@ -37,7 +37,7 @@ class Need:
         """The real-valued number of replicas."""
         if self.target_per_s is None or self.per_replica_per_s is None:
             return None
-        return self.target_per_s / self.per_replica_per_s
+        return finite(self.target_per_s / self.per_replica_per_s)
 
 
 def replicas(optimum: float) -> int:
@@ -71,7 +71,7 @@ def _need(snapshot: Snapshot, name: str, senders: list[Need]) -> Need:
         knowledge = Knowledge.IDLE if sender.knowledge is Knowledge.IDLE else Knowledge.MISSING
         return Need(name, knowledge, None, per_replica, rates.selectivity, None, sender.blamed or sender.task)
     target = sum(sender.output_per_s or 0.0 for sender in senders)
-    output = None if rates.selectivity is None else rates.selectivity * target
+    output = None if rates.selectivity is None else finite(rates.selectivity * target)
     if target == 0:
         output = 0.0
     blamed = None if rates.knowledge is Knowledge.KNOWN else name

@@ -92,6 +92,14 @@ def test_headroom_is_applied_once_per_task_at_the_end() -> None:
 def test_shared_workers_need_the_sum() -> None:
     decision = decide(WORD_COUNT.snapshot({"flat_map": 1, "count": 1}), execution="shared_workers")
     assert decision.parallelism == {"flat_map": 30, "count": 30}
+    assert decision.feasible
+
+
+def test_shared_workers_include_tasks_that_are_not_elastic() -> None:
+    snapshot = with_task(WORD_COUNT.snapshot({"flat_map": 1, "count": 1}), "count", elastic=False)
+    decision = decide(snapshot, execution="shared_workers")
+    assert decision.parallelism == {"flat_map": 30}
+    assert decision.feasible
 
 
 @pytest.mark.parametrize("task", ["flat_map", "count"])
@@ -101,7 +109,17 @@ def test_a_task_that_was_not_measured_stops_every_action(task: str) -> None:
     decision = decide(msgspec.structs.replace(snapshot, tasks={**snapshot.tasks, task: bare}))
     assert decision.parallelism == {"flat_map": 1, "count": 1}
     assert decision.reasons[0].rule == "missing_data"
-    assert f"{task!r} was not measured" in decision.reasons[0].why
+    lacks = "processed_total or useful_s, and the instances of all its replicas"
+    assert decision.reasons[0].why.startswith(f"{task!r} lacks {lacks}: rates are unknown")
+
+
+def test_what_is_missing_is_named() -> None:
+    snapshot = WORD_COUNT.snapshot({"flat_map": 1, "count": 1})
+    unrated = decide(with_task(snapshot, "source", rate_total=None))
+    assert unrated.reasons[0].why.startswith("'source' lacks rate_total: ")
+    silent = decide(with_task(snapshot, "flat_map", emitted_total=None, instances=None))
+    assert silent.reasons[0].why.startswith("'flat_map' lacks emitted_total: ")
+    assert unrated.parallelism == silent.parallelism == {"flat_map": 1, "count": 1}
 
 
 def test_an_idle_task_keeps_its_replicas_and_others_act() -> None:

@@ -6,6 +6,7 @@ largest or the median of them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from penstock.policy.agreement import AgreementRule, agreed
 from penstock.policy.decision import Decision
@@ -26,7 +27,7 @@ class Activation:
 
     intervals: int
     rule: AgreementRule
-    name: str = "activation"
+    name: ClassVar[str] = "activation"
 
     def initial_memory(self) -> ActivationMemory:
         """No proposals yet."""

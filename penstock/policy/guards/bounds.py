@@ -1,6 +1,7 @@
 """No task ever gets fewer replicas than its minimum or more than its maximum, whatever a policy says."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import msgspec
 
@@ -13,7 +14,7 @@ from penstock.policy.guards.revise import allow, changes
 class Bounds(StatelessGuard):
     """The guard `bounds`; it also drops tasks that are not elastic or not there."""
 
-    name: str = "bounds"
+    name: ClassVar[str] = "bounds"
 
     def review(self, seen: Seen, proposed: Decision, memory: None) -> tuple[Decision, None]:
         """Back into the limits; what does not change is left where it is."""

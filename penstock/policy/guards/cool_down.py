@@ -6,6 +6,7 @@ scale-down).
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from penstock.policy.decision import Decision
 from penstock.policy.guards.port import Seen
@@ -25,7 +26,7 @@ class CoolDown:
     """The guard `cool_down`."""
 
     cool_down_s: float
-    name: str = "cool_down"
+    name: ClassVar[str] = "cool_down"
 
     def initial_memory(self) -> CoolDownMemory:
         """No change yet."""

@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from penstock.policy.decision import Decision
 from penstock.policy.guards.port import Seen, StatelessGuard
@@ -15,7 +16,7 @@ class DeadBand(StatelessGuard):
     """The guard `dead_band`."""
 
     share: float
-    name: str = "dead_band"
+    name: ClassVar[str] = "dead_band"
 
     def review(self, seen: Seen, proposed: Decision, memory: None) -> tuple[Decision, None]:
         """Drop small changes."""

@@ -1,6 +1,7 @@
 """Tasks that forward streams join one to one keep equal replicas, whatever was held back for one of them."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from penstock.policy.decision import Decision
 from penstock.policy.guards.port import Seen, StatelessGuard
@@ -13,7 +14,7 @@ from penstock.policy.scaling import keep_forward_equal
 class Forward(StatelessGuard):
     """The guard `forward`."""
 
-    name: str = "forward"
+    name: ClassVar[str] = "forward"
 
     def review(self, seen: Seen, proposed: Decision, memory: None) -> tuple[Decision, None]:
         """As many as the most demanding task of a pipeline still gets."""

@@ -11,6 +11,7 @@ limit: skew, a shared lock, a full machine. The Flink autoscaler has the same me
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from penstock.policy.decision import Decision
 from penstock.policy.guards.port import Seen
@@ -46,7 +47,7 @@ class Ineffective:
     min_gain: float
     memory_s: float
     load_tolerance: float
-    name: str = "ineffective"
+    name: ClassVar[str] = "ineffective"
 
     def initial_memory(self) -> IneffectiveMemory:
         """No scale-ups yet."""

@@ -5,6 +5,7 @@ from * (1 - down) <= to <= from * up,      but one replica more or less is alway
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from penstock.policy.decision import Decision
 from penstock.policy.guards.port import Seen, StatelessGuard
@@ -17,7 +18,7 @@ class MaximumStep(StatelessGuard):
 
     up: float | None
     down: float | None
-    name: str = "maximum_step"
+    name: ClassVar[str] = "maximum_step"
 
     def review(self, seen: Seen, proposed: Decision, memory: None) -> tuple[Decision, None]:
         """Shorten the steps that are too long."""

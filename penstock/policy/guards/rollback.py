@@ -7,6 +7,7 @@ was undone is remembered for `memory_s` or until the load changes.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import msgspec
 
@@ -46,7 +47,7 @@ class Rollback:
     settle_s: float
     memory_s: float
     load_tolerance: float
-    name: str = "rollback"
+    name: ClassVar[str] = "rollback"
 
     def initial_memory(self) -> RollbackMemory:
         """Nothing on trial."""

@@ -8,6 +8,7 @@ rule). A change of the task begins a new window.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from penstock.policy.decision import Decision
 from penstock.policy.guards.port import Seen
@@ -34,7 +35,7 @@ class ScaleDownWindow:
     """The guard `scale_down_window`."""
 
     window_s: float
-    name: str = "scale_down_window"
+    name: ClassVar[str] = "scale_down_window"
 
     def initial_memory(self) -> ScaleDownMemory:
         """No proposals yet."""

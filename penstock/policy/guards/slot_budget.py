@@ -8,6 +8,7 @@ proportion to how much it wants; single slots left over go to the largest remain
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import msgspec
 
@@ -23,7 +24,7 @@ class SlotBudget(StatelessGuard):
     """The guard `slot_budget`; None means that slots are not limited."""
 
     slots: int | None
-    name: str = "slot_budget"
+    name: ClassVar[str] = "slot_budget"
 
     def review(self, seen: Seen, proposed: Decision, memory: None) -> tuple[Decision, None]:
         """Shorten scale-ups until everything fits."""

@@ -8,6 +8,7 @@ about it (Nephele's rule that data must be newer than the last change); if the e
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from penstock.policy.decision import Decision, Refusal
 from penstock.policy.guards.port import Seen
@@ -29,7 +30,7 @@ class StaleData:
     """The inspector `stale_data`."""
 
     apply_timeout_s: float
-    name: str = "stale_data"
+    name: ClassVar[str] = "stale_data"
 
     def initial_memory(self) -> StaleMemory:
         """Nothing seen, nothing issued."""

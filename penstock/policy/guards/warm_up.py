@@ -1,6 +1,7 @@
 """Nothing changes in the first seconds: what is measured while a flow starts is not its load."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from penstock.policy.decision import Decision
 from penstock.policy.guards.port import Seen, StatelessGuard
@@ -12,7 +13,7 @@ class WarmUp(StatelessGuard):
     """The guard `warm_up`."""
 
     warm_up_s: float
-    name: str = "warm_up"
+    name: ClassVar[str] = "warm_up"
 
     def review(self, seen: Seen, proposed: Decision, memory: None) -> tuple[Decision, None]:
         """Refuse everything until `warm_up_s` lie behind."""

@@ -57,6 +57,19 @@ def jvm_hop(width: int) -> Shape:
     return lambda rows: rows.repartition(width)
 
 
+def jvm_hops(width: int) -> Shape:
+    """Two shuffles with an operator of `width` partitions between them, and one partition at the sink."""
+
+    def shape(rows: DataFrame) -> DataFrame:
+        jvm = rows.sparkSession._jvm
+        assert jvm is not None
+        encoder = jvm.org.apache.spark.sql.Encoders.row(rows._jdf.schema())
+        between = rows.repartition(width)._jdf.mapPartitions(jvm.org.penstock.bench.Unchanged(), encoder)
+        return DataFrame(between, rows.sparkSession).repartition(1)
+
+    return shape
+
+
 def arrow_hop(width: int) -> Shape:
     """One shuffle and Spark's own way into Python."""
     return lambda rows: rows.repartition(width).mapInArrow(_unchanged, SCHEMA)

@@ -21,6 +21,10 @@ from penstock.policy.measured import finite, utilization
 from penstock.stats.snapshot import Snapshot
 
 
+# What a smaller step brings cannot be told from the noise of two intervals.
+_SMALLEST_STEP = 1.2
+
+
 @dataclass(frozen=True, slots=True)
 class ScaleUp:
     """A task's last scale-up and what was measured before it."""
@@ -91,7 +95,9 @@ class Ineffective:
 
 
 def gain(snapshot: Snapshot, task: str, last: ScaleUp) -> float | None:
-    """The share of linear scaling that the scale-up brought; None if nothing tells."""
+    """The share of linear scaling that the scale-up brought; None if it was too small or not measured."""
+    if last.after < _SMALLEST_STEP * last.before:
+        return None
     rate, load = _measured(snapshot, task)
     gains = []
     if rate is not None and last.processed_per_s:

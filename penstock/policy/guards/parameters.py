@@ -48,8 +48,15 @@ class GuardParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     ] = 30.0
     dead_band: Annotated[
         Share,
-        Meta(description="Changes of a task by less than this share are dropped.", extra={"unit": "share"}),
+        Meta(description="Changes of a task by less than this share are small.", extra={"unit": "share"}),
     ] = 0.04
+    dead_band_s: Annotated[
+        Seconds,
+        Meta(
+            description="Small changes are dropped until they have been wanted for so long.",
+            extra={"unit": "s"},
+        ),
+    ] = 15.0
     max_step_up: Annotated[
         Annotated[float, Meta(gt=1)] | None,
         Meta(

@@ -54,3 +54,8 @@ def test_scale_downs_are_free_and_end_the_memory() -> None:
 def test_the_memory_fades() -> None:
     script = [(state(2, 100.0, 1.0), {"a": 4}), *[(state(4, 101.0, 0.99), {"a": 8})] * 2]
     assert [d.parallelism["a"] for d in steps(GUARD, script, interval_s=60)] == [4, 4, 8]
+
+
+def test_a_small_step_proves_nothing() -> None:
+    script = [(state(20, 100.0, 1.0), {"a": 22}), (state(22, 100.0, 1.0), {"a": 24})]
+    assert [d.parallelism["a"] for d in steps(GUARD, script)] == [22, 24]

@@ -16,10 +16,16 @@ from tests.policy.guards.scripted import snapshot, steps, task
 
 @pytest.mark.parametrize(("wanted", "given_"), [(103, 100), (97, 100), (104, 104), (96, 96)])
 def test_dead_band(wanted: int, given_: int) -> None:
-    decision = steps(DeadBand(0.04), [(snapshot(a=100), {"a": wanted})])[0]
+    decision = steps(DeadBand(0.04, 15), [(snapshot(a=100), {"a": wanted})])[0]
     assert decision.parallelism == {"a": given_}
     if wanted == 103:
-        assert decision.refused[0].why == "a change by 3.0% is less than 4.0%"
+        assert decision.refused[0].why == "a change by 3.0%, less than 4.0%, wanted for 0 s"
+
+
+def test_a_small_change_that_is_wanted_for_long_is_made() -> None:
+    wanted = [101, 101, 99, 101, 101, 101]
+    decisions = steps(DeadBand(0.04, 10), [(snapshot(a=100), {"a": count}) for count in wanted])
+    assert [d.parallelism["a"] for d in decisions] == [100, 100, 100, 100, 100, 101]
 
 
 @pytest.mark.parametrize(

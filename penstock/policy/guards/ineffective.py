@@ -20,7 +20,6 @@ from penstock.policy.load import same_load, source_rates
 from penstock.policy.measured import finite, utilization
 from penstock.stats.snapshot import Snapshot
 
-
 # What a smaller step brings cannot be told from the noise of two intervals.
 _SMALLEST_STEP = 1.2
 

@@ -50,6 +50,10 @@ class NepheleParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             extra={"unit": "ratio"},
         ),
     ] = None
+    queue_limit: Annotated[
+        Literal["thesis", "public_code"],
+        Meta(description="queue wait allowed: the share batching leaves, or 0.9 of it over the streams"),
+    ] = "thesis"
     inactive_intervals: Annotated[
         int,
         Meta(
@@ -186,6 +190,7 @@ class Nephele:
             bottleneck_utilization=own.bottleneck_utilization,
             fit_limits=None if own.fit_limits is None else FitLimits(*own.fit_limits),
             step=own.rebalance_step,
+            queue_limit=own.queue_limit,
         )
 
     def _worthwhile(self, now: int, wanted: int) -> int:

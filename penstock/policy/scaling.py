@@ -4,13 +4,15 @@ For each constraint in turn: ResolveBottlenecks if its sequence has a bottleneck
 
     limit = (1 - w_ob) (bound - sum of task latencies)                                            (4.9)
 
-starting from the minima, from the replicas earlier constraints asked for, and from the smallest
-number whose utilization stays below `utilization_max` (section 4.6.4).
+starting from the minima, from the replicas earlier constraints asked for, and from the smallest number whose
+utilization stays below `utilization_max` (section 4.6.4). The public code allows only 0.9 of that limit,
+divided by the number of streams, which leaves slack for transport and for what the model misses.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from penstock.policy.decision import Evidence, Reason
 from penstock.policy.measured import finite, queue_wait_ms, task_latency_ms, utilization
@@ -18,6 +20,10 @@ from penstock.policy.scaling_bottlenecks import is_bottleneck, resolved_parallel
 from penstock.policy.scaling_model import FitLimits, QueueWait, fit_queue_wait, fixed_queue_wait
 from penstock.policy.scaling_rebalance import Candidate, Step, rebalance
 from penstock.stats.snapshot import ConstraintSpec, Snapshot, TaskStats
+
+QueueLimit = Literal["thesis", "public_code"]
+
+PUBLIC_CODE_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,14 @@ class ScalingRules:
     bottleneck_utilization: float = 0.99
     fit_limits: FitLimits | None = None
     step: Step = "variable"
+    queue_limit: QueueLimit = "thesis"
+
+    def queue_limit_ms(self, constraint: ConstraintSpec, task_latency_ms: float) -> float:
+        """How long the items of a constraint may wait in queues, all its tasks together."""
+        left_ms = (1 - self.batching_weight) * (constraint.latency_ms - task_latency_ms)
+        if self.queue_limit == "thesis":
+            return left_ms
+        return PUBLIC_CODE_SHARE * left_ms / max(1, len(constraint.streams()))
 
 
 @dataclass(slots=True)
@@ -95,7 +109,7 @@ def _rebalance(
     snapshot: Snapshot, constraint: ConstraintSpec, names: list[str], rules: ScalingRules, scaling: Scaling
 ) -> None:
     latency_ms = sum(_needed(task_latency_ms(snapshot.tasks[n]), n, "latency_ms") for n in names)
-    limit_ms = (1 - rules.batching_weight) * (constraint.latency_ms - latency_ms)
+    limit_ms = rules.queue_limit_ms(constraint, latency_ms)
     tasks = {name: _candidate(snapshot, name, rules, scaling.replicas.get(name, 1)) for name in names}
     result = rebalance(tasks, limit_ms, rules.step)
     scaling.feasible = scaling.feasible and result.feasible

@@ -57,6 +57,12 @@ def test_the_fit_can_be_limited() -> None:
     assert held.replicas["prime"] < free.replicas["prime"]
 
 
+def test_the_public_code_allows_less_queueing() -> None:
+    scaling = scale_reactively(prime_test(), ScalingRules(queue_limit="public_code"))
+    busy = 50 * 0.08 / 0.1333
+    assert scaling.replicas == {"prime": math.ceil(8 * (50 - busy) / (0.9 * 0.2 * 19.92 / 2) + busy)}
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

@@ -1,0 +1,1 @@
+"""Applications: whole flows to run, simulate and measure with."""

@@ -1,0 +1,91 @@
+"""PrimeTest, the job of the thesis (section 5.1.2) and the ICDCS paper: are random numbers prime?
+
+source -> tester (elastic) -> sink, all round robin; one constraint over (stream, tester, stream)
+"""
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import penstock
+from penstock.apps.probable_prime import is_probable_prime
+from penstock.durations import Duration
+from penstock.flow.parallelism import Parallelism
+from penstock.io.schedule import Schedule, steps
+
+Work = Literal["cpu", "rate_limited"]
+NUMBER_BYTES = 32
+STEPS = 6
+LOW_PER_S, HIGH_PER_S = 2_000.0, 20_000.0
+# Spans of the profile for two cores, in parts of its whole length of 210 s.
+REST, CLIMB, PLATEAU = 30 / 210, 60 / 210, 30 / 210
+
+
+def number(partition: int, index: int, seed: int, due_ns: int) -> tuple[int, int, int, int, bytes]:
+    """A random number of 32 bytes, the same whenever it is asked for; unmarked yet."""
+    key = b"%d/%d/%d" % (seed, partition, index)
+    return partition, index, due_ns, 0, hashlib.blake2b(key, digest_size=NUMBER_BYTES).digest()
+
+
+def tester(item: tuple[int, int, int, int, bytes]) -> tuple[int, int, int, int, bytes]:
+    """Tests a number; the mark says whether it is prime."""
+    partition, index, due_ns, _, digits = item
+    return partition, index, due_ns, int(is_probable_prime(int.from_bytes(digits, "big"))), digits
+
+
+class RateLimitedTester:
+    """Takes a fixed time per number without using the processor: many replicas fit on few cores."""
+
+    def __init__(self, items_per_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._interval_s = 1 / items_per_s
+        self._sleep = sleep
+        self._free_s = 0.0
+
+    def process(self, item: Any, out: Callable[[Any], None]) -> None:
+        """Busy until one interval after it was last free; the marks of these items say nothing."""
+        now_s = time.monotonic()
+        self._free_s = max(self._free_s, now_s) + self._interval_s
+        self._sleep(self._free_s - now_s)
+        out(item)
+
+
+def profile(seconds: float, low_per_s: float = LOW_PER_S, high_per_s: float = HIGH_PER_S) -> Schedule:
+    """Low, six steps up, a plateau, six steps down, low: the two-core profile, stretched to a length."""
+    heights = [low_per_s + (high_per_s - low_per_s) * (step + 1) / STEPS for step in range(STEPS)]
+    climb = [(CLIMB * seconds / STEPS, height) for height in heights]
+    rest = (REST * seconds, low_per_s)
+    return steps([rest, *climb, (PLATEAU * seconds, high_per_s), *reversed(climb), rest])
+
+
+def prime_flow(
+    schedule: Schedule,
+    sink: Any,
+    *,
+    testers: Parallelism | int,
+    bound: Duration = "20 ms",
+    window: Duration = "5 s",
+    lifetime: Duration = 0,
+    work: Work = "cpu",
+    items_per_s: float = 1000.0,
+    seed: int = 0,
+) -> penstock.Flow:
+    """The flow with all that can be varied; `items_per_s` limits a replica if work is rate_limited."""
+    chosen = penstock.Flow("primetest")
+    numbers = chosen.source(penstock.paced(number, schedule, seed=seed), name="numbers").batched(lifetime)
+    if work == "cpu":
+        tested = numbers.map(tester, name="tester", parallelism=testers)
+    else:
+        tested = numbers.task(RateLimitedTester(items_per_s), name="tester", parallelism=testers)
+    tested.batched(lifetime).sink(sink, name="results")
+    chosen.constrain(bound, ["numbers->tester", "tester", "tester->results"], window=window)
+    return chosen
+
+
+def flow() -> penstock.Flow:
+    """For `penstock run primetest`: the two-core profile in full, results counted and dropped."""
+    return prime_flow(profile(210), drop, testers=penstock.elastic(1, 4, initial=1, pool=4), lifetime="5 ms")
+
+
+def drop(item: Any) -> None:
+    """A sink for those who only want to watch."""

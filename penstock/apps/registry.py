@@ -1,0 +1,3 @@
+"""The applications by name, and where their flow is made."""
+
+APPS = {"primetest": "penstock.apps.primetest:flow"}

@@ -1,0 +1,24 @@
+"""Errors of the user become a line on standard error and exit code 2, not a traceback."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+
+from penstock.bench.registry import UnknownBenchError
+from penstock.cli.target import TargetError
+from penstock.durations import DurationError
+from penstock.flow import FlowError
+
+BAD_INPUT = 2
+
+
+@contextmanager
+def user_errors(console: Console) -> Iterator[None]:
+    """Around whatever uses what the user typed or declared."""
+    try:
+        yield
+    except (TargetError, FlowError, DurationError, UnknownBenchError) as error:
+        console.print(f"penstock: {error}", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(BAD_INPUT) from None

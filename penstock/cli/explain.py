@@ -1,0 +1,21 @@
+"""`penstock explain`: what a flow would become on Spark, without starting it."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from penstock.cli.errors import user_errors
+from penstock.cli.target import load_flow
+from penstock.spark.settings import describe
+
+
+def command(
+    target: Annotated[
+        str, typer.Argument(metavar="FLOW", help="module:flow, or the name of an application.")
+    ],
+) -> None:
+    """Print layers, pools, slots, wirings, constraints, every default applied, and the settings for Spark."""
+    with user_errors(Console(stderr=True)):
+        print(load_flow(target).explain())
+        print(describe())

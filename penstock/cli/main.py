@@ -1,0 +1,18 @@
+"""The entry point: every command is a module with a function `command`."""
+
+import typer
+
+from penstock.cli import bench, decide, demo, explain, run
+
+app = typer.Typer(
+    name="penstock",
+    help="Python dataflows with latency constraints on Apache Spark real-time mode.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run.command)
+app.command("explain")(explain.command)
+app.command("demo")(demo.command)
+app.command("bench")(bench.command)
+app.command("decide")(decide.command)

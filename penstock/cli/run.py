@@ -1,0 +1,114 @@
+"""`penstock run`: a flow on Spark until it ends or is told to."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+import penstock
+from penstock.cli.errors import user_errors
+from penstock.cli.target import load_flow
+from penstock.durations import seconds
+from penstock.spark.metrics import Metrics
+
+LOOK_EVERY_S = 1.0
+FAILED = 1
+
+
+class Ended(Exception):  # noqa: N818 - not an error: somebody asked for the end
+    """SIGTERM or Ctrl-C."""
+
+
+def command(
+    target: Annotated[
+        str, typer.Argument(metavar="FLOW", help="module:flow, or the name of an application.")
+    ],
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Directory of the commits; needed to go on later.")
+    ] = None,
+    batch: Annotated[str, typer.Option(help="Longest time between two commits.")] = "10 min",
+    master: Annotated[
+        str | None, typer.Option(help="Spark master; local with enough slots if left out.")
+    ] = None,
+    sampling: Annotated[float, typer.Option(help="Share of the items that is measured, 0 to 1.")] = 0.1,
+    limit: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help='Stop after that time, for example "30 s".')
+    ] = None,
+) -> None:
+    """Run a flow and show how it goes; Ctrl-C or SIGTERM drain it, commit, and end with exit code 0."""
+    console = Console(stderr=True)
+    with user_errors(console), _ended_by_signals():
+        flow = load_flow(target)
+        until_s = None if limit is None else time.monotonic() + seconds(limit)
+        try:
+            job = penstock.run(flow, checkpoint=checkpoint, batch=batch, master=master, sampling=sampling)
+        except Ended:
+            raise typer.Exit(0) from None
+        try:
+            _watch(job, console, until_s)
+            if job.status.state == "running":
+                job.stop()
+        except Ended:
+            console.print("stopping: what is under way is brought to its end")
+            job.stop()
+        except penstock.JobFailed as error:
+            console.print(f"penstock: {error}", markup=False, style="red")
+            raise typer.Exit(FAILED) from None
+
+
+def _watch(job: "penstock.Job", console: Console, until_s: float | None) -> None:
+    """Show the metrics once a second until the job or the time is over."""
+    with Live(console=console, auto_refresh=False) as live:
+        while until_s is None or time.monotonic() < until_s:
+            over = job.await_termination(LOOK_EVERY_S)
+            live.update(metrics_table(job.metrics(), job.status.state), refresh=True)
+            if over:
+                return
+
+
+def metrics_table(metrics: Metrics, state: str) -> Table:
+    """Tasks with their totals, and the latency at the sinks."""
+    table = Table(title=state, title_justify="left")
+    for heading in (
+        "task",
+        "in",
+        "out",
+        "skipped",
+        "dead letters",
+        "restarts",
+        "active",
+        "mean ms",
+        "p99 ms",
+    ):
+        table.add_column(heading, justify="left" if heading == "task" else "right")
+    for name, task in metrics.tasks.items():
+        counts = (task.items_in, task.items_out, task.skipped, task.dead_lettered, task.restarts)
+        sketch = metrics.latency.get(name)
+        known = sketch is not None and sketch.count > 0
+        latencies = (
+            [f"{sketch.mean:.2f}", f"{sketch.quantile(0.99):.2f}"]
+            if sketch is not None and known
+            else ["", ""]
+        )
+        table.add_row(name, *(f"{count:,}" for count in counts), f"{task.active}/{task.pool}", *latencies)
+    return table
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise Ended
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

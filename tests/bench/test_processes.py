@@ -1,0 +1,27 @@
+"""CPU and memory from /proc."""
+
+import os
+import subprocess
+import sys
+
+from penstock.bench.processes import cpu_s, pss_mb, tree
+
+
+def test_children_belong_to_the_tree() -> None:
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
+        assert {os.getpid(), child.pid} <= set(tree(os.getpid()))
+        assert os.getpid() not in tree(child.pid)
+
+
+def test_cpu_grows_with_work() -> None:
+    before = cpu_s()
+    while cpu_s() < before + 0.05:
+        sum(range(100_000))
+    assert cpu_s() > before
+
+
+def test_memory_of_this_process_and_of_none() -> None:
+    size = pss_mb(os.getpid())
+    assert size is None or size > 1
+    assert pss_mb(2**30) is None

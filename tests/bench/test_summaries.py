@@ -1,0 +1,128 @@
+"""From turns to figures and checks, without Spark."""
+
+import numpy
+import pytest
+
+from penstock.bench import boundary, cpu, idle, latency, switch, throughput
+from penstock.bench.baselines import Rows
+from penstock.bench.harness import Result
+from penstock.bench.latency_summary import LatencySummary, middle_mean_ms
+from penstock.bench.windows import Window
+from tests.testing.entries import entries
+
+
+def verdicts(result: Result) -> dict[str, bool]:
+    return {check.name: check.ok for check in result.checks}
+
+
+def summary(mean_ms: float, lost: int = 0) -> LatencySummary | None:
+    return LatencySummary.of(numpy.array([mean_ms, mean_ms]), lost=lost, duplicated=0)
+
+
+def latency_turns(one: float, beside: float, lost: int = 0) -> dict[str, list[LatencySummary | None]]:
+    return {
+        "penstock_1_hop": [summary(one, lost)],
+        "penstock_task_and_sink": [summary(beside)],
+        "jvm_hop": [summary(0.3)],
+        "penstock_3_hops": [summary(1.2)],
+        "micro_batch": [summary(300)],
+        "map_in_arrow": [summary(2500)],
+    }
+
+
+def test_latency_holds_both_readings_of_a_hop_against_the_bar() -> None:
+    assert latency.summarise(latency_turns(0.5, 0.59)).ok
+    assert verdicts(latency.summarise(latency_turns(0.5, 0.61)))["task and sink / JVM-only hop"] is False
+    assert verdicts(latency.summarise(latency_turns(0.61, 0.5)))["one hop / JVM-only hop"] is False
+    assert verdicts(latency.summarise(latency_turns(0.5, 0.5, lost=1)))["items lost"] is False
+
+
+def test_latency_not_measured_fails() -> None:
+    turns = latency_turns(0.5, 0.5)
+    turns["micro_batch"] = [None]
+    assert verdicts(latency.summarise(turns))["one hop / micro-batch"] is False
+
+
+def test_summaries_of_latency() -> None:
+    assert LatencySummary.of(numpy.array([]), lost=0, duplicated=0) is None
+    found = LatencySummary.of(numpy.arange(101.0), lost=1, duplicated=2, source_lag_ms=numpy.ones(3))
+    assert found is not None
+    assert (found.p50_ms, found.p95_ms, found.max_ms, found.source_lag_p99_ms) == (50, 95, 100, 1)
+    assert middle_mean_ms([summary(1), None, summary(5), summary(2)]) == 2
+
+
+def test_rows_of_the_baseline() -> None:
+    rows = Rows(
+        *(numpy.array(column) for column in ([0, 1, 3, 3], [0, 10**9, 3 * 10**9, 3 * 10**9], [0, 0, 0, 0]))
+    )
+    found = rows.after(0.5).summary()
+    assert found is not None
+    assert (found.items, found.lost, found.duplicated) == (3, 1, 1)
+
+
+def windows(items: int, cpu_seconds: float = 1.0) -> list[Window]:
+    return [Window(1.0, items, cpu_seconds)]
+
+
+def test_throughput_needs_five_times_or_half_a_million() -> None:
+    def ok(at_once: int, batched: int, lost: int = 0) -> bool:
+        turns = {"at_once": windows(at_once), "after_20_ms": windows(batched)}
+        return throughput.summarise(turns, lost).ok
+
+    assert ok(30_000, 150_000)
+    assert not ok(30_000, 149_000)
+    assert ok(200_000, 500_000)
+    assert not ok(200_000, 499_000)
+    assert not ok(30_000, 150_000, lost=1)
+
+
+def test_cpu_needs_a_third_at_the_rate() -> None:
+    def ok(batched_s: float, items: int = 10_000) -> bool:
+        return cpu.summarise({"at_once": windows(10_000, 1.5), "after_100_ms": windows(items, batched_s)}).ok
+
+    assert ok(0.5)
+    assert not ok(0.51)
+    assert not ok(0.1, items=5_000)
+
+
+def test_idle_counts_processes_cores_and_memory() -> None:
+    small = [idle.Turn(0.1, 1, 10.0)]
+    assert idle.summarise(small, [idle.Turn(0.14, 1, 12.0)]).ok
+    assert not idle.summarise(small, [idle.Turn(0.16, 1, 12.0)]).ok
+    assert not idle.summarise(small, [idle.Turn(0.14, 2, 12.0)]).ok
+    assert not idle.summarise(small, [idle.Turn(0.14, 1, 26.0)]).ok
+
+
+def switched(up_ms: int, down_ms: int, silent: int | None = None) -> switch.Turn:
+    """Item n goes through replica n mod 8 after the way up, through n mod 2 after the way down."""
+    rows = [(0, 0, 0, 1, 0)]
+    rows += [(0, 1 + n, 0, up_ms * 10**6, n) for n in range(8) if n != silent]
+    rows += [(0, len(rows) + n, 0, (1000 + down_ms) * 10**6, 7 if n == 0 else 1) for n in range(3)]
+    return switch.Turn(0, 1000 * 10**6, entries(rows), len(rows))
+
+
+def test_switch_times_are_those_of_the_slowest() -> None:
+    result = switch.summarise([switched(100, 20), switched(200, 30)])
+    assert result.ok
+    assert result.figures["turns_up_ms"] == [100, 200]
+    assert result.figures["turns_down_ms"] == [20, 30]
+    assert not switch.summarise([switched(251, 20)]).ok
+    assert not switch.summarise([switched(100, 251)]).ok
+
+
+def test_a_replica_that_never_woke_fails_the_switch() -> None:
+    assert switched(100, 20, silent=5).up_ms() is None
+    assert verdicts(switch.summarise([switched(100, 20, silent=5)]))["1 -> 8 takes effect, ms"] is False
+
+
+def test_a_gap_is_the_longest_silence_in_a_span() -> None:
+    arrived = numpy.array([0, 1, 50, 51, 300]) * 10**6
+    assert boundary.gap_ms(arrived, 0, 100 * 10**6) == pytest.approx(49)
+    assert boundary.gap_ms(arrived, 200 * 10**6, 10**9) is None
+
+
+def test_boundary_has_figures_next_to_sparks_and_checks_losses() -> None:
+    result = boundary.summarise({"plain": [400.0, None], "resized": [500.0], "spark": [200.0]}, 0, 0)
+    assert result.ok
+    assert result.figures["gap_over_sparks_own"] == 2.0
+    assert not boundary.summarise({"plain": [], "resized": [], "spark": []}, 1, 0).ok

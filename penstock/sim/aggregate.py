@@ -1,8 +1,9 @@
 """Tasks that do not emit item for item: one item per group, or one per window.
 
-Their latency is read-write: from reading an item to the next write (thesis, section 4.1). What a group or
-window emits derives from all its items; its origin is that of one of them, drawn evenly, as a sampled tag
-would be.
+Their latency is read-write: from reading an item to the next write (thesis, section 4.1). What a group emits
+derives from all its items; its origin is that of one of them, drawn evenly, as a sampled tag would be. A window
+is measured by its first item, which waits longest: the public code samples the first item after each reset, and
+only so do a window of 200 ms, a bound of 215 ms and a 95th percentile near it (thesis, section 5.3.2) fit.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.sim.arrays import Floats, Ints, starts_of
+from penstock.sim.arrays import Bools, Floats, Ints, starts_of
 from penstock.sim.parts import Emitted
 
 if TYPE_CHECKING:
@@ -57,14 +58,25 @@ def next_tick(time: Floats, counts: Ints, every_s: float) -> Floats:
     return np.ceil((time - phase) / every_s) * every_s + phase
 
 
-def one_per_window(finished: Emitted, rng: np.random.Generator) -> Emitted:
-    """One item for each run of equal times of a replica."""
+def opens_window(tick: Floats, counts: Ints, last_tick: Floats) -> Ints:
+    """Index of the items that are the first of their window; `last_tick` (per replica) is carried on."""
+    replica = np.repeat(np.arange(counts.size), counts)
+    first = _changes(tick, replica) & (tick > last_tick[replica])
+    busy = np.flatnonzero(counts)
+    last_tick[busy] = tick[(starts_of(counts) + counts - 1)[busy]]
+    return np.flatnonzero(first)
+
+
+def one_per_window(finished: Emitted) -> Emitted:
+    """One item for each run of equal times of a replica, with the origin of the first."""
     if finished.time.size == 0:
         return finished
     replica = finished.replicas()
-    changes = (np.diff(finished.time, prepend=-np.inf) != 0) | (np.diff(replica, prepend=-1) != 0)
-    opens = np.flatnonzero(changes)
-    size = np.diff(np.append(opens, finished.time.size))
-    chosen = opens + rng.integers(0, size)
+    opens = np.flatnonzero(_changes(finished.time, replica))
     counts = np.bincount(replica[opens], minlength=finished.counts.size).astype(np.int64)
-    return Emitted(finished.time[opens], finished.origin[chosen], counts)
+    return Emitted(finished.time[opens], finished.origin[opens], counts)
+
+
+def _changes(time: Floats, replica: Ints) -> Bools:
+    """Whether an item differs from the one before in time or replica."""
+    return (np.diff(time, prepend=-np.inf) != 0.0) | (np.diff(replica, prepend=-1) != 0)

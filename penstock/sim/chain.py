@@ -17,21 +17,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Grouped:
+    """A grouping task inside a chain: how often each item entered and left it, and the work up to its end."""
+
+    stage: Stage
+    entered: Ints
+    left: Ints
+    work_so_far: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Followed:
     """What the later tasks of a chain do with the head's items: seconds of work and items leaving, per item."""
 
     work: Floats
     leaving: Ints
     work_of_task: list[float]
-    grouped: list[tuple[Stage, Ints, Ints]]
+    grouped: list[Grouped]
 
     def meter_groups(self, done: Floats, counts: Ints) -> None:
         """Read-write latency of grouping tasks; inside a chain an item is read when the head is done with it."""
-        for stage, entered, left in self.grouped:
-            here = np.flatnonzero(entered)
-            counts_here = sums_of_runs((entered > 0).astype(np.int64), counts).astype(np.int64)
-            time = done[here]
-            meter_groups(time, time, left[here], counts_here, stage.model.group, stage.meter.latency)
+        for group in self.grouped:
+            here = np.flatnonzero(group.entered)
+            counts_here = sums_of_runs((group.entered > 0).astype(np.int64), counts).astype(np.int64)
+            read = (done - self.work)[here]
+            written = read + group.work_so_far[here]
+            model, latency = group.stage.model, group.stage.meter.latency
+            meter_groups(read, written, group.left[here], counts_here, model.group, latency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,7 @@ class Chain:
         """Pass every item of the head through the later tasks."""
         work = np.zeros(copies.size)
         totals: list[float] = []
-        grouped: list[tuple[Stage, Ints, Ints]] = []
+        grouped: list[Grouped] = []
         for stage, link in zip(self.later, self.links, strict=True):
             copies = dealt(copies, link.ratio.at(now_s), rng)
             service = stage.draw(int(copies.sum()))
@@ -60,7 +72,7 @@ class Chain:
             if stage.model.group > 1:
                 entered = copies
                 copies = group_copies(entered, counts, stage.group_filled, stage.model.group)
-                grouped.append((stage, entered, copies))
+                grouped.append(Grouped(stage, entered, copies, work.copy()))
         return Followed(work, copies, totals, grouped)
 
 

@@ -65,7 +65,7 @@ class TaskMeter:
         self.emitted_total = 0.0
         self.gaps = np.zeros((3, replicas))
         self.busy_s = np.zeros(replicas)
-        self.useful_s = np.zeros(replicas)
+        self.blocked_s = 0.0
         self.processed = np.zeros(replicas)
         self.observed_s = np.zeros(replicas)
         self.drained_s = 0.0
@@ -75,7 +75,6 @@ class TaskMeter:
         self.drained_s += drained_s
         self.gaps = np.stack([fitted(row, replicas) for row in self.gaps])
         self.busy_s = fitted(self.busy_s, replicas)
-        self.useful_s = fitted(self.useful_s, replicas)
         self.processed = fitted(self.processed, replicas)
         self.observed_s = fitted(self.observed_s, replicas)
 
@@ -89,6 +88,12 @@ class TaskMeter:
         self.inputs[0].latency.add(items, 0.0)
         self.inputs[0].batching.add(items, 0.0)
         self.processed += sums_of_runs(copies, counts)
+
+    @property
+    def useful_s(self) -> Floats:
+        """Time each replica was busy and not held up by a full queue downstream (DS2's useful time)."""
+        share = 1.0 - self.blocked_s / self.service.total if self.service.total > 0.0 else 1.0
+        return self.busy_s * max(0.0, share)
 
     def interarrival(self) -> tuple[float | None, float | None]:
         """Mean gap in seconds and the mean of the replicas' coefficients of variation."""
@@ -114,12 +119,13 @@ class Served:
     emit_sum: Floats
     ship_sum: Floats
     service_sum: Floats
+    blocked_sum: Floats
     square_sum: Floats
     via: NDArray[np.int8] | None
 
     @classmethod
     def nothing(cls) -> Served:
-        return cls(*(np.empty(0) for _ in range(7)), via=None)
+        return cls(*(np.empty(0) for _ in range(8)), via=None)
 
     def only(self, index: Ints | Bools) -> Served:
         columns = [getattr(self, name)[index] for name in _COLUMNS]
@@ -158,6 +164,7 @@ class Ledger:
         service = done.service_sum.sum() - open_.service_sum.sum()
         read = done.read_sum.sum() - open_.read_sum.sum()
         meter.service.add(items, service, done.square_sum.sum() - open_.square_sum.sum())
+        meter.blocked_s += float(done.blocked_sum.sum() - open_.blocked_sum.sum())
         meter.queue_wait.add(items, read - done.ship_sum.sum() + open_.ship_sum.sum())
         if own_latency:
             meter.latency.add(items, service)

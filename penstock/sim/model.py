@@ -24,7 +24,8 @@ class ModelError(ValueError):
 class TaskModel:
     """A task: its replicas, its service time, and where they run.
 
-    A source follows `load`, with `gaps` between items. `every_s` makes the task emit once per window instead of
+    A source follows `load`, with `gaps` between items; one that does not catch up never makes the items that it
+    could not emit in time (a generator under back-pressure), others emit them late (a log). `every_s` makes the task emit once per window instead of
     per item; `group` once for so many items. `queue_items` bounds the queue of a replica (None: unbounded).
     Replicas of a `site` share workers, `per_worker` of this task on each.
     """
@@ -38,6 +39,7 @@ class TaskModel:
     service: Distribution = field(default_factory=Deterministic)
     load: Curve | None = None
     gaps: Distribution = field(default_factory=Exponential)
+    catches_up: bool = True
     every_s: float | None = None
     group: int = 1
     latency: LatencyKind = "read_ready"
@@ -172,9 +174,13 @@ class FlowModel:
         runs: list[list[str]] = []
         for task in self.tasks:
             inputs = self.inputs_of(task.name)
-            joined = len(inputs) == 1 and inputs[0].wiring == "forward"
-            if joined and len(self.outputs_of(inputs[0].sender)) == 1:
-                next(run for run in runs if run[-1] == inputs[0].sender).append(task.name)
+            joined = None
+            if task.kind == "task" and len(inputs) == 1 and inputs[0].wiring == "forward":
+                sender = inputs[0].sender
+                alone = len(self.outputs_of(sender)) == 1
+                joined = next((run for run in runs if run[-1] == sender), None) if alone else None
+            if joined is not None:
+                joined.append(task.name)
             elif task.kind == "task":
                 runs.append([task.name])
         return [run for run in runs if len(run) > 1]

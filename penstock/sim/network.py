@@ -128,7 +128,7 @@ class Network:
         return self.streams[stream.name].carry(items, end_s)
 
     def _set_costs(self, begin_s: float, duration_s: float) -> None:
-        for task in self.flow.tasks:
+        for task in reversed(self.flow.tasks):
             stage = self.stage_of(task.name)
             shipping, pace = 0.0, 0.0
             for model in self.flow.outputs_of(task.name):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from penstock.sim.stage import Stage
@@ -11,21 +12,22 @@ if TYPE_CHECKING:
 
 # A queue begins to hold its senders up when it is this full.
 _FULL = 0.5
+# However full it is, its senders keep going at this share of what it can take, so that nothing ever stands still.
+_TRICKLE = 0.5
 
 
 def pace_s(stream: Stream, receiver: Stage, senders: int, per_item: float, duration_s: float) -> float:
     """Shortest time between two items of one sender during the next step; 0 when nothing holds it up.
 
-    The receivers can take what they have room for plus what they will finish, which is what they finished in the
-    step before. Senders that deal items in turn are held up by the fullest receiver.
+    The receivers can take what they have room for plus what they can finish meanwhile. Senders that deal items
+    in turn are held up by the fullest receiver. Receivers are asked before their senders, so that a receiver that
+    is held up itself passes that on.
     """
     limit = receiver.model.queue_items
-    if limit is None or not receiver.waiting.size or receiver.waiting.max() <= _FULL * limit:
+    if limit is None or receiver.waiting.max() <= _FULL * limit:
         return 0.0
-    room = (limit - receiver.waiting).clip(min=0) + receiver.served_last_step
-    share = stream.shares()
-    admitted = float((room / share).min())
-    if admitted <= 0.0:
-        return duration_s
-    pace = senders * duration_s * per_item / admitted
-    return pace if math.isfinite(pace) else duration_s
+    work_s = np.maximum(receiver.mean_work_s * receiver.slowdown, receiver.pace_s)
+    finishing = duration_s / np.maximum(work_s, 1e-12)
+    taken = np.maximum(_TRICKLE * finishing, limit - receiver.waiting + finishing)
+    admitted = float((taken / stream.shares()).min())
+    return senders * duration_s * per_item / admitted

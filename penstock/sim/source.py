@@ -35,6 +35,7 @@ class SourceStage:
         self._load = model.load
         self._due = DueTimes(model.load, model.gaps, rng)
         self._behind = 0
+        self._paused_until = 0.0
         self._odd = np.empty(0)
         self._free_at = np.zeros(model.replicas)
         self._to_come = Emitted.nothing(model.replicas)
@@ -55,8 +56,14 @@ class SourceStage:
         return self._load.at(time_s)
 
     def pause(self, duration_s: float, now_s: float) -> None:
-        """Nothing is emitted for a while; due items wait."""
+        """Nothing is emitted for a while; due items wait, or are never made."""
+        self._paused_until = now_s + duration_s
         self._free_at = np.maximum(self._free_at, now_s) + duration_s
+
+    def _sleep(self, begin_s: float, end_s: float) -> float:
+        """Make nothing until `end_s`; the items still count as due."""
+        self.due_in_interval += self._due.until(begin_s, end_s).size
+        return end_s
 
     def skip(self, begin_s: float, end_s: float) -> None:
         """Items due now are lost."""
@@ -66,6 +73,8 @@ class SourceStage:
 
     def emit(self, begin_s: float, horizon_s: float) -> Emitted:
         """What the replicas emit until the horizon."""
+        if not self.model.catches_up and begin_s < self._paused_until:
+            begin_s = self._sleep(begin_s, min(horizon_s, self._paused_until))
         due = self._due.until(begin_s, horizon_s)
         self.due_in_interval += due.size
         due = np.concatenate([self._odd, due]) if self._odd.size else due
@@ -79,10 +88,12 @@ class SourceStage:
         from_late = min(late, take)
         now = due[: take - from_late]
         rest = due[now.size :]
-        if rest.size >= self.replicas:
+        if rest.size < self.replicas:
+            self._behind, self._odd = late - from_late, rest
+        elif self.model.catches_up:
             self._behind, self._odd = late - from_late + rest.size, np.empty(0)
         else:
-            self._behind, self._odd = late - from_late, rest
+            self._odd = np.empty(0)
         fresh = Emitted.nothing(self.replicas)
         if rows:
             available = np.concatenate([np.full(from_late, begin_s), now]) if from_late else now
@@ -104,7 +115,7 @@ class SourceStage:
         own = (self.model.service_s + self.shipping_s) * float(self.slowdown.mean())
         self.meter.processed += emitted.counts
         self.meter.busy_s += np.minimum(emitted.counts * work, duration_s)
-        self.meter.useful_s += np.minimum(emitted.counts * own, duration_s)
+        self.meter.blocked_s += float(emitted.time.size * (work - own))
         items = float(emitted.time.size)
         self.meter.service.add(items, items * work, items * work * work)
         self.meter.latency.add(items, items * work)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.sim.aggregate import group_copies, meter_groups, next_tick, one_per_window, random_member
+from penstock.sim.aggregate import (
+    group_copies,
+    meter_groups,
+    next_tick,
+    one_per_window,
+    opens_window,
+    random_member,
+)
 from penstock.sim.arrays import Floats, Ints, fitted, starts_of
 from penstock.sim.arrivals import Arrivals, in_service_order
 from penstock.sim.lindley import start_times
@@ -39,7 +46,6 @@ class Scheduled:
     items: Emitted
     ledger: Served
     work: Floats
-    useful: float
     shares: list[float]
 
 
@@ -56,11 +62,13 @@ class Stage:
         self.pace_s = 0.0
         self.probes: list[Probe] = []
         self.group_filled = np.zeros(model.replicas, dtype=np.int64)
-        self.served_last_step = np.zeros(model.replicas, dtype=np.int64)
+        self.mean_work_s = model.service_s
         self.meter = TaskMeter(model.replicas, len(inputs))
         self._rng = rng
         self._free_at = np.zeros(model.replicas)
+        self._paused_until = 0.0
         self._last_arrival = np.zeros(model.replicas)
+        self._last_tick = np.zeros(model.replicas)
         self._in_service = Emitted.nothing(model.replicas)
         self._ledger = Ledger()
 
@@ -73,7 +81,7 @@ class Stage:
         self._last_arrival = fitted(self._last_arrival, replicas, now_s)
         self.slowdown = fitted(self.slowdown, replicas, 1.0)
         self.group_filled = np.zeros(replicas, dtype=np.int64)
-        self.served_last_step = np.zeros(replicas, dtype=np.int64)
+        self._last_tick = fitted(self._last_tick, replicas)
         self.replicas = replicas
 
     def new_interval(self) -> None:
@@ -92,6 +100,7 @@ class Stage:
     def pause(self, duration_s: float, now_s: float) -> None:
         """Nothing is served for a while."""
         self._free_at = np.maximum(self._free_at, now_s) + duration_s
+        self._paused_until = now_s + duration_s
         self._in_service = replace(self._in_service, time=self._in_service.time + duration_s)
         self._ledger.pause(duration_s)
 
@@ -111,25 +120,27 @@ class Stage:
 
     def serve(self, arrived: list[Parts], begin_s: float, horizon_s: float, chain: Chain | None) -> Emitted:
         """Serve what arrives until the horizon; return what is finished by then, as it leaves the task."""
-        work = np.maximum(0.0, self._free_at - begin_s)
+        work = self._work_left(begin_s)
         scheduled = None
         if any(parts.size.size for parts in arrived):
             scheduled = self._schedule(in_service_order(arrived, self.inputs), begin_s, chain)
             work += scheduled.work
-        work -= np.maximum(0.0, self._free_at - horizon_s)
+        work -= self._work_left(horizon_s)
         ledger = Served.nothing() if scheduled is None else scheduled.ledger
         self._ledger.book(ledger, horizon_s, self.meter, own_latency=self.model.latency == "read_ready")
         self._book_busy(work, scheduled, chain)
         fresh = Emitted.nothing(self.replicas) if scheduled is None else scheduled.items
         return self._finish(fresh, horizon_s)
 
+    def _work_left(self, time_s: float) -> Floats:
+        """Seconds of work each replica has in hand; none of it is done while the flow is paused."""
+        return np.maximum(0.0, self._free_at - max(time_s, self._paused_until))
+
     def _book_busy(self, work: Floats, scheduled: Scheduled | None, chain: Chain | None) -> None:
         shares = [1.0] if scheduled is None else scheduled.shares
-        useful = 1.0 if scheduled is None else scheduled.useful
         stages = [self, *(chain.later if chain and len(shares) > 1 else ())]
         for stage, share in zip(stages, shares, strict=True):
             stage.meter.busy_s += work * share
-            stage.meter.useful_s += work * (share * useful)
 
     def _schedule(self, arrivals: Arrivals, now_s: float, chain: Chain | None) -> Scheduled:
         size, receiver = arrivals.size, arrivals.receiver
@@ -151,11 +162,11 @@ class Stage:
         slow = self.slowdown[receiver]
         if slow.max() > 1.0:
             service = service * np.repeat(slow, size)
-        useful = 1.0
+        self.mean_work_s = float(own.mean()) + float(arrivals.opening_s.sum()) / own.size
+        held_up = None
         if self.pace_s > 0.0:
-            unhindered = float(service.sum())
-            service = np.maximum(service, self.pace_s)
-            useful = unhindered / float(service.sum())
+            paced = np.maximum(service, self.pace_s)
+            held_up, service = paced - service, paced
 
         first_item = starts_of(size)
         opening = arrivals.opening_s * slow
@@ -180,6 +191,7 @@ class Stage:
             emit_sum=arrivals.emit_sum,
             ship_sum=arrivals.ships_at * size,
             service_sum=own_sum,
+            blocked_sum=np.zeros(size.size) if held_up is None else np.add.reduceat(held_up, first_item),
             square_sum=size * (own_squares / service.size),
             via=arrivals.via,
         )
@@ -192,7 +204,7 @@ class Stage:
             items = replace(items, origin=random_member(items.origin, counts, chain.group, self._rng))
         served = np.zeros(self.replicas)
         served[arrivals.servers] = np.add.reduceat(work, arrivals.first)
-        return Scheduled(items, ledger, served, useful, shares)
+        return Scheduled(items, ledger, served, shares)
 
     def _leaving(
         self, done: Floats, service: Floats, arrivals: Arrivals, counts: Ints, copies: Ints | None
@@ -204,16 +216,16 @@ class Stage:
             origin = random_member(origin, counts, model.group, self._rng)
         elif model.every_s is not None:
             tick = next_tick(done, counts, model.every_s)
-            latency.add(float(done.size), float((tick - done + service).sum()))
+            opens = opens_window(tick, counts, self._last_tick)
+            latency.add(float(opens.size), float((tick - done + service)[opens].sum()))
             done = tick
         return Emitted(done, origin, counts, arrivals.item_via, copies)
 
     def _finish(self, fresh: Emitted, horizon_s: float) -> Emitted:
         finished, self._in_service = leaving_by(horizon_s, self._in_service, fresh)
-        self.served_last_step = finished.counts
         self.meter.processed += finished.counts
         if self.model.every_s is not None:
-            return one_per_window(finished, self._rng)
+            return one_per_window(finished)
         return finished if finished.copies is None else finished.repeated(finished.copies)
 
     def _count_gaps(self, arrivals: Arrivals) -> None:

@@ -1,9 +1,10 @@
 """Livestream: 400 pipelines that decode, merge, overlay and encode video (thesis, sections 5.1.1, 5.2.1, 5.4.1).
 
-3,200 feeds of 25 frames/s, 8 to a pipeline, merged in groups of 4. Per frame of 320 x 240: 1 ms to decode, and
-for a merged frame of four times that size 0.5 ms to overlay and 6 ms to encode (ratios as PyAV has them). A
-decoded frame is 300 KB and fills an output buffer of 32 KB many times over, so it ships at once; handing it
-over costs a copy on each side, at about 1.2 GB/s. Ten tasks share the four cores of a worker.
+3,200 feeds of 25 frames/s, 8 to a pipeline, merged in groups of 4 whose frames come together. Per frame of
+320 x 240: 1 ms to decode, and for a merged frame of four times that size 0.5 ms to overlay and 6 ms to encode
+(ratios as PyAV has them). A decoded frame is 300 KB, nine output buffers of 32 KB and a bit; that last bit waits
+for the next frame or for its lifetime, so an envelope of frames is full with two. Handing a frame over costs a
+copy on each side, at about 1.2 GB/s. Ten tasks share the four cores of a worker.
 """
 
 from __future__ import annotations
@@ -39,27 +40,27 @@ def model(
     pipelines: int = PIPELINES,
     initial_lifetime_ms: float = 0.0,
     seconds: float = 180.0,
-    packet_limit: int = 16,
 ) -> FlowModel:
     """All pipelines carry the same load, so fewer of them are the same experiment with less work to simulate."""
-    rate = FEEDS / PIPELINES * pipelines * FRAMES_PER_S
+    groups_per_s = FEEDS / PIPELINES * pipelines * FRAMES_PER_S / GROUP
     here = {"site": "worker", "per_worker": 2}
-    ends = {"site": "worker", "per_worker": 1, "replicas": max(1, pipelines // 2)}
     tasks = (
-        TaskModel("source", "source", load=Curve.constant(rate), **ends),
+        TaskModel("source", "source", pipelines, load=Curve.constant(groups_per_s), **here),
         TaskModel("decoder", replicas=pipelines, service_s=1.0e-3, service=Gamma(0.5), **here),
         TaskModel("merger", replicas=pipelines, service_s=0.3e-3, group=GROUP, latency="read_write", **here),
         TaskModel("overlay", replicas=pipelines, service_s=0.5e-3, service=Gamma(0.3), **here),
         TaskModel("encoder", replicas=pipelines, service_s=6.0e-3, service=Gamma(0.3), **here),
-        TaskModel("sink", "sink", service_s=20e-6, **ends),
+        TaskModel("sink", "sink", max(1, pipelines // 2), service_s=20e-6, site="worker", per_worker=1),
     )
     batch = {"lifetime_ms": initial_lifetime_ms}
     streams = (
-        StreamModel("source", "decoder", limit_items=packet_limit, costs=PACKET, **batch),
-        StreamModel("decoder", "merger", "forward", limit_items=1, costs=FRAME, **batch),
-        StreamModel("merger", "overlay", "forward", limit_items=1, costs=MERGED, **batch),
-        StreamModel("overlay", "encoder", "forward", limit_items=1, costs=MERGED, **batch),
-        StreamModel("encoder", "sink", limit_items=max(1, packet_limit // 4), costs=PACKET, **batch),
+        StreamModel(
+            "source", "decoder", "forward", limit_items=16, ratio=Curve.constant(GROUP), costs=PACKET, **batch
+        ),
+        StreamModel("decoder", "merger", "forward", limit_items=2, costs=FRAME, **batch),
+        StreamModel("merger", "overlay", "forward", limit_items=2, costs=MERGED, **batch),
+        StreamModel("overlay", "encoder", "forward", limit_items=2, costs=MERGED, **batch),
+        StreamModel("encoder", "sink", limit_items=4, costs=PACKET, **batch),
     )
     constraint = ConstraintSpec(name="live", sequence=SEQUENCE, latency_ms=constraint_ms, window_s=5.0)
     cluster = ClusterModel(cores_per_worker=4.0, threads_per_core=1.3)

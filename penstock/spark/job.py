@@ -192,8 +192,10 @@ class Job:
         started = time.monotonic()
         self._bridge.end_batch(closing=False)
         if not self._await_gate(_BOUNDARY_MS / 1000):
-            self._bridge.release()
+            if not self._query.isActive:
+                self._over.wait(_CLOSE_MS / 1000)
             self._check_running()
+            self._bridge.release()
             raise FlowError(f"the running batch did not end within {_BOUNDARY_MS // 1000} s; nothing was changed")
         change()
         self._bridge.release()

@@ -1,6 +1,8 @@
 """The Spark session a flow runs on: started for the user, or the user's own if it can carry Penstock."""
 
 import os
+import re
+import time
 from collections.abc import Mapping
 
 from pyspark import __version__ as pyspark_version
@@ -10,6 +12,7 @@ from penstock.flow.errors import FlowError
 from penstock.spark import settings
 
 SPARK_VERSION = "4.3.0"
+_EXECUTORS_S = 60
 
 
 def session(
@@ -71,7 +74,17 @@ def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> Spa
 
 
 def _slots(spark: SparkSession) -> int:
-    """How many tasks may run at once: cores over `spark.task.cpus`."""
+    """How many tasks may run at once: cores over `spark.task.cpus`, once all executors are there."""
     context = spark.sparkContext
-    cores = context.defaultParallelism
-    return int(cores / float(spark.conf.get("spark.task.cpus", "1") or 1) + 1e-9)
+    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", context.master)
+    if cluster is not None:
+        _await_cores(spark, int(cluster[1]) * int(cluster[2]))
+    cpus = float(context.getConf().get("spark.task.cpus", "1") or 1)
+    return int(context.defaultParallelism / cpus + 1e-9)
+
+
+def _await_cores(spark: SparkSession, cores: int) -> None:
+    """Real-time mode checks its slots once, at the start: executors that register later would not count."""
+    deadline = time.monotonic() + _EXECUTORS_S
+    while spark.sparkContext.defaultParallelism < cores and time.monotonic() < deadline:
+        time.sleep(0.05)

@@ -5,7 +5,7 @@ import java.util.List;
 
 /** Envelopes between the readers of the workers and the task thread, bounded by bytes: full means back-pressure. */
 final class OutQueue {
-  private static final long LIMIT_BYTES = 1 << 20;
+  private static final long LIMIT_BYTES = 1 << 17;
 
   private List<Envelopes.Out> waiting = new ArrayList<>();
   private long bytes;

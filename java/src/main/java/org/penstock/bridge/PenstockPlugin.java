@@ -1,8 +1,7 @@
 package org.penstock.bridge;
 
-import java.io.Serializable;
+import com.fasterxml.jackson.core.JsonProcessingException;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.api.plugin.DriverPlugin;
@@ -10,45 +9,50 @@ import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 
-/** `spark.plugins`: the control path. Executors ask, the driver answers; no port of ours is opened. */
+/**
+ * `spark.plugins`: the control path. Executors ask, the driver answers; no port of ours is opened. Messages are JSON
+ * texts, because Spark reads them with a class loader that does not know the jars of an application.
+ */
 public final class PenstockPlugin implements SparkPlugin {
 
-  /** What an executor asks: news of these runs (with the version it has), and here are its workers' reports. */
-  record Poll(String executor, Map<String, Long> known, Map<String, List<String>> reports) implements Serializable {}
+  /** What an executor says; exactly one part is there. */
+  record Message(Poll poll, SourceStarts starts, SourceDone done) {}
 
-  /** Newer settings, and the runs that are over. */
-  record News(List<Settings> settings, List<String> closed) implements Serializable {}
+  /** Is there news of these runs (with the version it has)? Here are its workers' reports. */
+  record Poll(String executor, Map<String, Long> known, Map<String, List<String>> reports) {}
 
   /** A source worker starts in this batch; when did the run begin? */
-  record SourceStarts(String run, long batch) implements Serializable {}
+  record SourceStarts(String run, long batch) {}
 
   /** A partition of a source has run dry. */
-  record SourceDone(String run, int partition) implements Serializable {}
+  record SourceDone(String run, int partition) {}
+
+  /** Newer settings, and the runs that are over. */
+  record News(List<Settings> settings, List<String> closed) {}
 
   @Override
   public DriverPlugin driverPlugin() {
     return new DriverPlugin() {
       @Override
-      public Object receive(Object message) {
-        if (message instanceof SourceDone) {
-          SourceDone done = (SourceDone) message;
-          Run run = Runs.get(done.run());
+      public Object receive(Object json) throws JsonProcessingException {
+        Message message = Reports.JSON.readValue((String) json, Message.class);
+        if (message.starts() != null) {
+          Run run = Runs.get(message.starts().run());
+          return run == null ? 0L : run.sourceStarts(message.starts().batch());
+        }
+        if (message.done() != null) {
+          Run run = Runs.get(message.done().run());
           if (run != null) {
-            run.sourceDone(done.partition());
+            run.sourceDone(message.done().partition());
           }
-          return true;
+          return 0L;
         }
-        if (message instanceof SourceStarts) {
-          SourceStarts start = (SourceStarts) message;
-          Run run = Runs.get(start.run());
-          return run == null ? 0L : run.sourceStarts(start.batch());
-        }
-        return answer((Poll) message);
+        return Reports.text(answer(message.poll()));
       }
     };
   }
 
-  static News answer(Poll poll) {
+  private static News answer(Poll poll) {
     poll.reports().forEach((id, reports) -> {
       Run run = Runs.get(id);
       if (run != null) {
@@ -100,15 +104,20 @@ public final class PenstockPlugin implements SparkPlugin {
     }
 
     News poll(Map<String, Long> known, Map<String, List<String>> reports) throws Exception {
-      return (News) context.ask(new Poll(executor(), new HashMap<>(known), reports));
-    }
-
-    void sourceDone(String run, int partition) throws Exception {
-      context.ask(new SourceDone(run, partition));
+      Object answer = ask(new Message(new Poll(executor(), known, reports), null, null));
+      return Reports.JSON.readValue((String) answer, News.class);
     }
 
     long sourceStarts(String run, long batch) throws Exception {
-      return (Long) context.ask(new SourceStarts(run, batch));
+      return ((Number) ask(new Message(null, new SourceStarts(run, batch), null))).longValue();
+    }
+
+    void sourceDone(String run, int partition) throws Exception {
+      ask(new Message(null, null, new SourceDone(run, partition)));
+    }
+
+    private Object ask(Message message) throws Exception {
+      return context.ask(Reports.text(message));
     }
   }
 }

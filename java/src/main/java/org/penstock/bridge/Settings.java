@@ -1,6 +1,5 @@
 package org.penstock.bridge;
 
-import java.io.Serializable;
 import java.util.Map;
 
 /**
@@ -8,5 +7,4 @@ import java.util.Map;
  * how many replicas of each task are active, the last batch that has to end, and whether that end is for good.
  */
 public record Settings(
-    String run, long version, String json, Map<String, Integer> active, long endBatch, boolean closing)
-    implements Serializable {}
+    String run, long version, String json, Map<String, Integer> active, long endBatch, boolean closing) {}

@@ -86,15 +86,12 @@ def _judge_trial(
     trial, tolerance = memory.trial, settings.rollback_tolerance
     if trial is None or tolerance is None:
         return None, memory
-    verdict = trial.judge(snapshot, tolerance, settings.rate_change)
-    if verdict is Verdict.PENDING:
-        return None, memory
+    verdict, going_on = trial.judge(snapshot, tolerance, settings.rate_change)
+    memory = replace(memory, trial=going_on)
     if verdict is not Verdict.WORSE:
-        return None, replace(memory, trial=None)
+        return None, memory
     undone = (*memory.undone, trial.after)
-    return trial.before, replace(
-        memory, trial=None, undone=undone, issued=trial.before, intervals=0, proposals=()
-    )
+    return trial.before, replace(memory, undone=undone, issued=trial.before, intervals=0, proposals=())
 
 
 def _estimate(

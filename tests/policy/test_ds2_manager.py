@@ -127,10 +127,11 @@ def test_a_decision_that_was_not_applied_yet_is_repeated_and_counted_once() -> N
 def test_rolls_back_what_made_things_worse_and_does_not_try_it_again() -> None:
     good = WORD_COUNT.snapshot({"flat_map": 12, "count": 24})
     bad = throttled(WORD_COUNT.snapshot(OPTIMUM), 0.7)
-    decisions = replay([good, bad, good, good])
-    assert [d.parallelism for d in decisions] == [OPTIMUM, *[{"flat_map": 12, "count": 24}] * 3]
-    assert decisions[1].reasons[0].rule == "rollback"
-    assert {refusal.guard for refusal in decisions[2].refused} == {"ds2.rollback"}
+    former = {"flat_map": 12, "count": 24}
+    decisions = replay([good, bad, bad, bad, good, good])
+    assert [d.parallelism for d in decisions] == [OPTIMUM, OPTIMUM, OPTIMUM, former, former, former]
+    assert decisions[3].reasons[0].rule == "rollback"
+    assert {refusal.guard for refusal in decisions[4].refused} == {"ds2.rollback"}
 
 
 def test_rolls_back_only_what_is_measured_under_the_same_load() -> None:
@@ -143,7 +144,7 @@ def test_rolls_back_only_what_is_measured_under_the_same_load() -> None:
 def test_roll_back_can_be_switched_off() -> None:
     good = WORD_COUNT.snapshot({"flat_map": 12, "count": 24})
     bad = throttled(WORD_COUNT.snapshot(OPTIMUM), 0.7)
-    assert replay([good, bad], rollback_tolerance=None)[1].parallelism == OPTIMUM
+    assert replay([good, bad, bad, bad], rollback_tolerance=None)[3].parallelism == OPTIMUM
 
 
 @given(

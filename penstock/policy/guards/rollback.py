@@ -1,8 +1,8 @@
 """A change that made things worse is undone, and not tried again under the same load.
 
 Worse means that a smaller share of the same load is delivered than before, or that replicas were only
-taken away and a constraint that held is now violated. The verdict falls `settle_s` after the change; what
-was undone is remembered for `memory_s` or until the load changes.
+taken away and a constraint that held is now violated, in several intervals in a row, from `settle_s` after
+the change on. What was undone is remembered for `memory_s` or until the load changes.
 """
 
 from collections.abc import Mapping
@@ -60,14 +60,15 @@ class Rollback:
         memory = replace(memory, undone=tuple(one for one in memory.undone if self._remembered(seen, one)))
         trial = memory.trial
         if trial is not None and seen.now_s - memory.issued_s >= self.settle_s:
-            verdict = trial.judge(seen.snapshot, self.tolerance, self.load_tolerance)
             violated = _violated(seen.snapshot, memory.held) if _only_shrinks(trial) else None
-            if verdict is Verdict.WORSE or (verdict is Verdict.GOOD and violated is not None):
+            verdict, going_on = trial.judge(
+                seen.snapshot, self.tolerance, self.load_tolerance, otherwise_bad=violated is not None
+            )
+            memory = replace(memory, trial=going_on)
+            if verdict is Verdict.WORSE:
                 undone = Undone(seen.now_s, trial.after, trial.rates_per_s)
-                memory = replace(memory, trial=None, undone=(*memory.undone, undone))
+                memory = replace(memory, undone=(*memory.undone, undone))
                 return self._undo(seen.snapshot, proposed, trial, violated), memory
-            if verdict is not Verdict.PENDING:
-                memory = replace(memory, trial=None)
         if any(proposed.parallelism == one.parallelism for one in memory.undone):
             why = "this configuration was undone under the same load because it made things worse"
             for task, (before, _) in changes(seen.snapshot, proposed).items():

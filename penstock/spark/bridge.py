@@ -10,14 +10,18 @@ from pyspark.sql.streaming import StreamingQuery
 from penstock.flow.layers import Layer, Layout
 
 _COLUMN = "penstock_target_"
-_TRIGGER = "1 day"  # never reached: Penstock ends batches itself, and a batch that Spark cuts off would be torn
+_TRIGGER = (
+    "1 day"  # never reached: Penstock ends batches itself, and a batch that Spark cuts off would be torn
+)
 NO_RELAY = -1
 
 
 class Bridge:
     """One run: its registration in the driver's JVM, and its layers."""
 
-    def __init__(self, spark: SparkSession, run: str, flow: str, plan: bytes, python: str, python_path: str) -> None:
+    def __init__(
+        self, spark: SparkSession, run: str, flow: str, plan: bytes, python: str, python_path: str
+    ) -> None:
         self._spark = spark
         jvm = spark._jvm
         assert jvm is not None
@@ -31,18 +35,31 @@ class Bridge:
         """Make new settings known to all workers."""
         self._run.publish(settings.decode())
 
-    def start(self, layout: Layout, first_offset: bytes, batch_ms: int, checkpoint: str, name: str) -> StreamingQuery:
+    def start(
+        self, layout: Layout, first_offset: bytes, batch_ms: int, checkpoint: str, name: str
+    ) -> StreamingQuery:
         """Build and start the query: source, then each layer behind a shuffle by partition id."""
         width = len(layout.layers)
         self._run.setSource(
-            self._spec, self._units(layout, layout.layers[0]), first_offset.decode(), self._column(1), batch_ms
+            self._spec,
+            self._units(layout, layout.layers[0]),
+            first_offset.decode(),
+            self._column(1),
+            batch_ms,
         )
-        frame = self._spark.readStream.format("org.penstock.bridge.FlowSource").option("run", self._id).load()._jdf
+        frame = (
+            self._spark.readStream.format("org.penstock.bridge.FlowSource")
+            .option("run", self._id)
+            .load()
+            ._jdf
+        )
         for layer in layout.layers[1:]:
             column = functions.col(self._column(layer.index))._jc
             stage = self._package.Layer(self._spec, layer.index, *self._layer_arguments(layout, layer))
             self._layers.append(stage)
-            frame = frame.repartitionById(layer.partitions, column).mapPartitions(stage, self._encoder(layer.index + 1))
+            frame = frame.repartitionById(layer.partitions, column).mapPartitions(
+                stage, self._encoder(layer.index + 1)
+            )
         self._set_widths(layout)
         assert width == len(self._layers) + 1
         jvm = self._spark._jvm
@@ -104,7 +121,9 @@ class Bridge:
         jvm = self._spark._jvm
         assert jvm is not None
         schema = f"{self._column(layer)} int, payload binary"
-        return jvm.org.apache.spark.sql.Encoders.row(jvm.org.apache.spark.sql.types.StructType.fromDDL(schema))
+        return jvm.org.apache.spark.sql.Encoders.row(
+            jvm.org.apache.spark.sql.types.StructType.fromDDL(schema)
+        )
 
     def _set_widths(self, layout: Layout) -> None:
         for layer in layout.layers[1:]:
@@ -124,7 +143,13 @@ class Bridge:
             {
                 "tasks": unit.tasks,
                 "feeds": [
-                    sorted({unit.tasks.index(s.receiver) for s in layout.graph.outputs_of(task) if layout.is_local(s)})
+                    sorted(
+                        {
+                            unit.tasks.index(s.receiver)
+                            for s in layout.graph.outputs_of(task)
+                            if layout.is_local(s)
+                        }
+                    )
                     for task in unit.tasks
                 ],
                 "first": unit.first,

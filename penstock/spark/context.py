@@ -41,4 +41,6 @@ class Out:
             return self._streams[output]
         except KeyError:
             declared = ", ".join(self._streams) or "none"
-            raise LookupError(f'task "{self._task}" has no output "{output}"; it declares {declared}') from None
+            raise LookupError(
+                f'task "{self._task}" has no output "{output}"; it declares {declared}'
+            ) from None

@@ -1,10 +1,10 @@
 """The envelope: what one row of the shuffle carries for one receiver.
 
-    u8 magic, u8 layer, u8 stage, u8 flags, i32 partition   where it goes (all the bridge ever reads)
-    u16 stream, u16 sender, i64 ship time ns, u32 items, u16 tags
-    tags: u32 item, i64 emit time ns, i64 origin time ns    the sampled items
-    u32 length, pickled list of ids                         only if the flow asks for ids
-    the items, by the codec of their stream
+u8 magic, u8 layer, u8 stage, u8 flags, i32 partition   where it goes (all the bridge ever reads)
+u16 stream, u16 sender, i64 ship time ns, u32 items, u16 tags
+tags: u32 item, i64 emit time ns, i64 origin time ns    the sampled items
+u32 length, pickled list of ids                         only if the flow asks for ids
+the items, by the codec of their stream
 """
 
 import io
@@ -168,7 +168,9 @@ def _dump_arrow(items: list[Any]) -> bytes:
     blocks = []
     for item in items:
         if not isinstance(item, pa.RecordBatch | pa.Table):
-            raise TypeError(f"a stream coded as arrow got {type(item).__name__}; give it record batches or tables")
+            raise TypeError(
+                f"a stream coded as arrow got {type(item).__name__}; give it record batches or tables"
+            )
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, item.schema) as writer:
             writer.write(item)

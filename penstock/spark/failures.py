@@ -54,14 +54,22 @@ class Failures:
             self._report(f"{problem}\nitem: {shown}\n{trace}")
 
     def _write_letter(self, shown: str, problem: str, trace: str) -> None:
-        letter = {"task": self._task, "replica": self._replica, "item": shown, "error": problem, "traceback": trace}
+        letter = {
+            "task": self._task,
+            "replica": self._replica,
+            "item": shown,
+            "error": problem,
+            "traceback": trace,
+        }
         path = os.path.join(self._dead_letters, f"{self._task}-{self._replica}.jsonl")
         try:
             os.makedirs(self._dead_letters, exist_ok=True)
             with open(path, "a", encoding="utf-8") as file:
                 file.write(json.dumps(letter) + "\n")
         except OSError as full:
-            self._report(f"{problem}\nitem: {shown}\nand its dead letter could not be written to {path}: {full}")
+            self._report(
+                f"{problem}\nitem: {shown}\nand its dead letter could not be written to {path}: {full}"
+            )
             return
         self.dead_lettered += 1
 

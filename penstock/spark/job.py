@@ -177,7 +177,9 @@ class Job:
                 raise FlowError(
                     f'a pool of {replicas} for task "{task}" needs {layout.slots} task slots and Spark has {self._slots}'
                 )
-            active = {name: min(count, layout.unit_of(name).pool) for name, count in self._settings.active.items()}
+            active = {
+                name: min(count, layout.unit_of(name).pool) for name, count in self._settings.active.items()
+            }
             changed = msgspec.structs.replace(self._settings, routes=routes(layout), active=active)
 
             def change() -> None:
@@ -196,7 +198,9 @@ class Job:
                 self._over.wait(_CLOSE_MS / 1000)
             self._check_running()
             self._bridge.release()
-            raise FlowError(f"the running batch did not end within {_BOUNDARY_MS // 1000} s; nothing was changed")
+            raise FlowError(
+                f"the running batch did not end within {_BOUNDARY_MS // 1000} s; nothing was changed"
+            )
         change()
         self._bridge.release()
         deadline = time.monotonic() + _BOUNDARY_MS / 1000

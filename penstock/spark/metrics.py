@@ -106,7 +106,9 @@ class Ledger:
                 task.processes.append(worker.pid)
             sketch = Sketch.from_json(worker.latency_ms)
             if sketch.count:
-                latency[worker.task] = latency[worker.task].merge(sketch) if worker.task in latency else sketch
+                latency[worker.task] = (
+                    latency[worker.task].merge(sketch) if worker.task in latency else sketch
+                )
         for restart in self._restarts:
             tasks[restart.task].restarts += 1
         return Metrics(tasks, latency)

@@ -78,7 +78,7 @@ def _first_offsets(graph: Graph, layout: Layout) -> bytes:
     positions: dict[str, Position] = {}
     for task in graph.tasks:
         if task.kind == "source":
-            source = cast(Source, task.body)
+            source = cast("Source", task.body)
             for partition in range(source.partitions):
                 place = str(layout.partition_of(task.name, partition))
                 positions[place] = Position(0, source.start(partition))
@@ -86,9 +86,7 @@ def _first_offsets(graph: Graph, layout: Layout) -> bytes:
 
 
 def _needs(layout: Layout) -> str:
-    parts = [
-        f"{unit.pool} for {' + '.join(unit.tasks)}" for layer in layout.layers for unit in layer.units
-    ]
+    parts = [f"{unit.pool} for {' + '.join(unit.tasks)}" for layer in layout.layers for unit in layer.units]
     relays = sum(layer.relay is not None for layer in layout.layers)
     if relays:
         parts.append(f"{relays} for relays")

@@ -24,7 +24,9 @@ def session(
     started itself, that runs nothing and is too small is started anew.
     """
     if pyspark_version != SPARK_VERSION:
-        raise FlowError(f"Penstock works with pyspark {SPARK_VERSION}, not {pyspark_version}; install pyspark=={SPARK_VERSION}")
+        raise FlowError(
+            f"Penstock works with pyspark {SPARK_VERSION}, not {pyspark_version}; install pyspark=={SPARK_VERSION}"
+        )
     if not settings.JAR.exists():
         raise FlowError("the Java bridge is not built; run `make bridge`, or install Penstock from a wheel")
     wanted = settings.merged(conf or {})

@@ -24,14 +24,39 @@ class Setting:
 SETTINGS = (
     Setting("spark.plugins", PLUGIN, "the control path to the executors", fixed=True),
     Setting("spark.sql.extensions", EXTENSIONS, "pools change their size between batches", fixed=True),
-    Setting("spark.dynamicAllocation.enabled", "false", "real-time mode refuses it; Penstock scales by itself", fixed=True),
-    Setting("spark.speculation", "false", "real-time mode refuses it; an item must not run twice", fixed=True),
-    Setting("spark.sql.unionOutputPartitioning", "false", "a union would hold one of its inputs back", fixed=True),
+    Setting(
+        "spark.dynamicAllocation.enabled",
+        "false",
+        "real-time mode refuses it; Penstock scales by itself",
+        fixed=True,
+    ),
+    Setting(
+        "spark.speculation", "false", "real-time mode refuses it; an item must not run twice", fixed=True
+    ),
+    Setting(
+        "spark.sql.unionOutputPartitioning", "false", "a union would hold one of its inputs back", fixed=True
+    ),
     Setting("spark.task.maxFailures", "1", "a retried task would send its items twice", fixed=True),
-    Setting("spark.shuffle.streaming.networkBufferSize", "64", "every row leaves at once: envelopes are the only batching"),
-    Setting("spark.shuffle.streaming.networkBufferMaxWaitTimeMs", "50", "no row waits for this timer, and it costs nothing"),
-    Setting("spark.shuffle.streaming.writerMaxMemory", "1", "few rows wait in the network: back-pressure comes early"),
-    Setting("spark.shuffle.streaming.readerMaxMemory", "262144", "few rows wait before a task: back-pressure comes early"),
+    Setting(
+        "spark.shuffle.streaming.networkBufferSize",
+        "64",
+        "every row leaves at once: envelopes are the only batching",
+    ),
+    Setting(
+        "spark.shuffle.streaming.networkBufferMaxWaitTimeMs",
+        "50",
+        "no row waits for this timer, and it costs nothing",
+    ),
+    Setting(
+        "spark.shuffle.streaming.writerMaxMemory",
+        "1",
+        "few rows wait in the network: back-pressure comes early",
+    ),
+    Setting(
+        "spark.shuffle.streaming.readerMaxMemory",
+        "262144",
+        "few rows wait before a task: back-pressure comes early",
+    ),
     Setting(
         "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart",
         "false",
@@ -57,7 +82,9 @@ def merged(user: Mapping[str, str]) -> dict[str, str]:
                 f"setting {setting.key}={wanted} cannot be used with Penstock, which needs {setting.value}"
                 f" ({setting.why}); remove it"
             )
-    return {setting.key: setting.value for setting in SETTINGS} | {key: str(value) for key, value in user.items()}
+    return {setting.key: setting.value for setting in SETTINGS} | {
+        key: str(value) for key, value in user.items()
+    }
 
 
 def missing_from(present: Mapping[str, str]) -> list[Setting]:

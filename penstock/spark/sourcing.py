@@ -39,9 +39,11 @@ class SourceOrder(msgspec.Struct, frozen=True):
 class Sourcing:
     """One partition of a source. Ids of its items are (partition, ordinal)."""
 
-    def __init__(self, task: Task, partition: int, outbox: Outbox, measured: Measurements, inbox: Inbox) -> None:
+    def __init__(
+        self, task: Task, partition: int, outbox: Outbox, measured: Measurements, inbox: Inbox
+    ) -> None:
         self.sampling = 0.0
-        self._source = cast(Source, task.body)
+        self._source = cast("Source", task.body)
         self._partition = partition
         self._outbox = outbox
         self._measured = measured

@@ -53,8 +53,8 @@ def _step(task: Task, body: Any, out: Out) -> Step:
     if task.form == "object":
         return lambda item: body.process(item, out)
     if task.form == "sink_object":
-        return cast(Step, body.write)
-    return cast(Step, body)
+        return cast("Step", body.write)
+    return cast("Step", body)
 
 
 def _map(function: Callable[[Any], Any], out: Out) -> Step:

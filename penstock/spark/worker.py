@@ -18,7 +18,19 @@ from penstock.spark.plan import Plan
 from penstock.spark.routes import Settings
 from penstock.spark.sourcing import SourceOrder, Sourcing
 from penstock.spark.steps import Body
-from penstock.spark.wire import DATA, END, ENDED, FAILED, START, STOP, ChannelClosed, Inbox, at_frame, frame, read_data
+from penstock.spark.wire import (
+    DATA,
+    END,
+    ENDED,
+    FAILED,
+    START,
+    STOP,
+    ChannelClosed,
+    Inbox,
+    at_frame,
+    frame,
+    read_data,
+)
 
 _ACK_IDLE_S = 0.05
 _ACK_EVERY = 64
@@ -37,7 +49,9 @@ class StartOrder(msgspec.Struct, frozen=True):
 class Worker:
     """The task's thread: takes frames in, runs the task on their items, ends batches."""
 
-    def __init__(self, plan: Plan, order: StartOrder, data: socket.socket, control: socket.socket, inbox: Inbox) -> None:
+    def __init__(
+        self, plan: Plan, order: StartOrder, data: socket.socket, control: socket.socket, inbox: Inbox
+    ) -> None:
         graph = plan.graph
         task = graph.task(order.task)
         self._task = task
@@ -250,4 +264,3 @@ def main(plan: Plan, data: socket.socket, control: socket.socket) -> NoReturn:
             inbox.wait(None)
     except ChannelClosed:
         os._exit(0)
-

@@ -32,7 +32,9 @@ class DiesOnce:
 
 
 @pytest.mark.parametrize("lifetime", ["0 ms", "30 ms"])
-def test_crash_loses_nothing(spark: SparkSession, collector: Collector, tmp_path: Path, lifetime: str) -> None:
+def test_crash_loses_nothing(
+    spark: SparkSession, collector: Collector, tmp_path: Path, lifetime: str
+) -> None:
     flow = ps.Flow("phoenix")
     source = flow.source(numbered(3000), name="numbers")
     source.task(DiesOnce(tmp_path / "died"), name="dies").batched(lifetime).sink(collector, name="out")
@@ -52,7 +54,9 @@ def killer(item: Item) -> Item:
     return item
 
 
-def test_killing_item_goes_the_way_of_on_error(spark: SparkSession, collector: Collector, tmp_path: Path) -> None:
+def test_killing_item_goes_the_way_of_on_error(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
     flow = ps.Flow("poison")
     source = flow.source(numbered(200), name="numbers")
     source.batched("5 ms").map(killer, on_error="dead_letter").sink(collector, name="out")
@@ -62,7 +66,6 @@ def test_killing_item_goes_the_way_of_on_error(spark: SparkSession, collector: C
     assert {item.index for item in seen} == set(range(200)) - {40, 41}
     letters = (tmp_path / "killer-0.jsonl").read_text().splitlines()
     assert len({line for line in letters if "killed its worker process three times" in line}) == 2
-
 
 
 def test_killing_item_fails_the_flow_by_default(spark: SparkSession, collector: Collector) -> None:

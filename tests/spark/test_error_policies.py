@@ -35,7 +35,9 @@ def test_skip_counts_and_goes_on(spark: SparkSession, collector: Collector) -> N
     assert len(collector.items()) == 60
 
 
-def test_dead_letter_keeps_item_and_traceback(spark: SparkSession, collector: Collector, tmp_path: Path) -> None:
+def test_dead_letter_keeps_item_and_traceback(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
     job = ps.run(flow_with(collector, "dead_letter"), dead_letters=tmp_path / "letters")
     assert job.await_termination(60)
     lines = (tmp_path / "letters" / "sevens_fail-0.jsonl").read_text().splitlines()
@@ -92,7 +94,9 @@ def huge(item: Item) -> Any:
     return bytes(65 << 20) if item.index == 3 else item
 
 
-@pytest.mark.parametrize(("function", "problem"), [(locked, "pickle"), (huge, "65 MiB is larger than the 64 MiB")])
+@pytest.mark.parametrize(
+    ("function", "problem"), [(locked, "pickle"), (huge, "65 MiB is larger than the 64 MiB")]
+)
 @pytest.mark.parametrize("lifetime", ["0 ms", "10 ms"])
 def test_result_that_cannot_travel_is_an_error_of_its_item(
     spark: SparkSession, collector: Collector, tmp_path: Path, function: Any, problem: str, lifetime: str

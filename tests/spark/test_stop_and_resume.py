@@ -43,7 +43,9 @@ def test_stop_and_start_again_is_exact(spark: SparkSession, collector: Collector
     assert_exactly_once(collector.items(), 8000, partitions=2)
 
 
-def test_finished_flow_has_nothing_left_to_do(spark: SparkSession, collector: Collector, tmp_path: Path) -> None:
+def test_finished_flow_has_nothing_left_to_do(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
     for _ in range(2):
         job = ps.run(make_flow(collector, 500), checkpoint=tmp_path / "checkpoint")
         assert job.await_termination(60)
@@ -142,4 +144,3 @@ def orphans(mark: str) -> list[str]:
             if "penstock.spark.zygote" in command and mark in environment:
                 found.append(entry.name)
     return found
-

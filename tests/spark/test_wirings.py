@@ -113,7 +113,9 @@ def test_fan_out_fan_in_relays_and_named_outputs(spark: SparkSession, collector:
         by_stream[stream].append(item)
     assert set(by_stream) == {"two->join", "split.odd->join", "numbers->join"}
     assert_exactly_once(by_stream["numbers->join"], COUNT)
-    assert Counter(by_stream["two->join"] + by_stream["split.odd->join"]) == Counter(by_stream["numbers->join"])
+    assert Counter(by_stream["two->join"] + by_stream["split.odd->join"]) == Counter(
+        by_stream["numbers->join"]
+    )
 
 
 def test_flat_map_filter_and_two_sources(spark: SparkSession, collector: Collector) -> None:
@@ -174,6 +176,8 @@ def test_codecs_carry_their_items(spark: SparkSession, collector: Collector, cod
 
     flow = ps.Flow("coded")
     source = flow.source(numbered(300), name="numbers")
-    source.map(code, name="code").coded(codec).batched("5 ms").map(read, name="read").sink(collector, name="out")
+    source.map(code, name="code").coded(codec).batched("5 ms").map(read, name="read").sink(
+        collector, name="out"
+    )
     finish(flow)
     assert_exactly_once(collector.items(), 300)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ALLOWLIST = "spark.sql.streaming.realTimeMode.allowlistCheck"
 SCHEMA = "seq bigint, due bigint, payload binary"
+FIRST_ROW_S = 30.0
+LOOK_MS = 100
 Shape = Callable[[DataFrame], DataFrame]
 
 
@@ -32,10 +34,10 @@ class Rows:
     arrived_ns: NDArray[numpy.int64]
 
     def after(self, warm_up_s: float) -> "Rows":
-        """The rows that were due when the warm-up was over."""
+        """The rows that were due when the warm-up was over, which begins with the first arrival."""
         if not len(self.seq):
             return self
-        kept = self.due_ns >= self.due_ns.min() + warm_up_s * 1e9
+        kept = self.due_ns >= self.arrived_ns.min() + warm_up_s * 1e9
         return Rows(self.seq[kept], self.due_ns[kept], self.arrived_ns[kept])
 
     def summary(self) -> LatencySummary | None:
@@ -76,7 +78,7 @@ def arrow_hop(width: int) -> Shape:
 
 
 def real_time(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float, trigger: str) -> Rows:
-    """Run a shape in real-time mode with batches as long as `trigger`, then return what arrived."""
+    """Run a shape in real-time mode with batches as long as `trigger`, for a time after the first arrival."""
     assert spark._jvm is not None
     return _ran(
         spark, shape, rate_per_s, seconds, spark._jvm.org.apache.spark.sql.streaming.Trigger.RealTime(trigger)
@@ -84,7 +86,7 @@ def real_time(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: flo
 
 
 def micro_batch(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float) -> Rows:
-    """Run a shape in micro-batches, one right after the other."""
+    """Run a shape in micro-batches, one right after the other, for a time after the first arrival."""
     assert spark._jvm is not None
     trigger = spark._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(0)
     return _ran(spark, shape, rate_per_s, seconds, trigger)
@@ -99,6 +101,10 @@ def _ran(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float, t
         writer = shape(rows)._jdf.writeStream().foreach(sink()).outputMode("update")
         query = writer.option("checkpointLocation", checkpoint).trigger(trigger).start()
         try:
+            # Spark's own Python workers take seconds to start: a turn begins when rows come out.
+            patience_s = FIRST_ROW_S
+            while sink.count() == 0 and patience_s > 0 and not query.awaitTermination(LOOK_MS):
+                patience_s -= LOOK_MS / 1000
             query.awaitTermination(round(seconds * 1000))
         finally:
             query.stop()

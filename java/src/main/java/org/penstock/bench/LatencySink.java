@@ -1,5 +1,6 @@
 package org.penstock.bench;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.ForeachWriter;
@@ -31,6 +32,13 @@ public final class LatencySink extends ForeachWriter<Row> {
   @Override
   public void close(Throwable error) {}
 
+  /** How many rows were seen since they were last drained. */
+  public static int count() {
+    synchronized (LOCK) {
+      return seen.size();
+    }
+  }
+
   /** Everything seen since the last call, as big-endian longs (seq, due, arrival) one after the other. */
   public static byte[] drain() {
     List<long[]> taken;
@@ -38,7 +46,7 @@ public final class LatencySink extends ForeachWriter<Row> {
       taken = seen;
       seen = new ArrayList<>();
     }
-    java.nio.ByteBuffer packed = java.nio.ByteBuffer.allocate(taken.size() * 24);
+    ByteBuffer packed = ByteBuffer.allocate(taken.size() * 24);
     for (long[] record : taken) {
       for (long value : record) {
         packed.putLong(value);

@@ -1,6 +1,7 @@
 package org.penstock.bench;
 
 import java.io.Serializable;
+import java.nio.ByteBuffer;
 import java.util.EnumSet;
 import java.util.Map;
 import java.util.Set;
@@ -94,7 +95,7 @@ public final class PacedRows implements TableProvider {
 
     InternalRow row(long seq) {
       byte[] payload = new byte[32];
-      java.nio.ByteBuffer.wrap(payload).putLong(seq);
+      ByteBuffer.wrap(payload).putLong(seq);
       return new GenericInternalRow(new Object[] {seq, due(seq), payload});
     }
   }

@@ -22,7 +22,7 @@ class PublicCodeMemory(msgspec.Struct, frozen=True):
 
 
 class PublicCodeNephele:
-    """Batching and chaining of the thesis; scaling with the public code's queue budget for so many streams."""
+    """Batching and chaining of the thesis; scaling with the public code's queue budget."""
 
     name = "nephele-public-code"
 

@@ -1,24 +1,25 @@
-"""A run on paper: its snapshots as `penstock decide` reads them, and beside them what was decided and came of it.
+"""A run on paper: its snapshots as `penstock decide` reads them, and beside them what came of it.
 
-`run.jsonl` holds one snapshot per line. `run.decisions.jsonl` holds one entry per line: the decision made from
-the snapshot of the same number and, one interval later, what was observed.
+`run.jsonl` holds one snapshot per line. `run.decisions.jsonl` holds one entry per line: the decision made
+from the snapshot of the same number and, one interval later, what was observed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from penstock.policy.decision import Decision
 from penstock.policy.measured import sequence_latency_ms
 from penstock.stats.snapshot import Snapshot, decode_snapshot, encode_snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
     from types import TracebackType
+
+    from penstock.policy.decision import Decision
 
 
 class RecordingError(ValueError):

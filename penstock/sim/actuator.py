@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New numbers of replicas, from `at_s` on; with `pause_s` the whole flow stands still for that long first."""
+    """New numbers of replicas from `at_s` on; with `pause_s` the flow stands still for that long first."""
 
     at_s: float
     replicas: dict[str, int]

@@ -1,9 +1,10 @@
 """Tasks that do not emit item for item: one item per group, or one per window.
 
 Their latency is read-write: from reading an item to the next write (thesis, section 4.1). What a group emits
-derives from all its items; its origin is that of one of them, drawn evenly, as a sampled tag would be. A window
-is measured by its first item, which waits longest: the public code samples the first item after each reset, and
-only so do a window of 200 ms, a bound of 215 ms and a 95th percentile near it (thesis, section 5.3.2) fit.
+derives from all its items; its origin is that of one of them, drawn evenly, as a sampled tag would be. A
+window is measured by its first item, which waits longest: the public code samples the first item after each
+reset, and only so do a window of 200 ms, a bound of 215 ms and a 95th percentile near it (thesis, section
+5.3.2) fit.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def group_copies(copies: Ints, counts: Ints, filled: Ints, group: int) -> Ints:
     """
     entered = np.cumsum(copies)
     begin = starts_of(counts)
-    before_replica = (entered - copies)[np.minimum(begin, max(0, entered.size - 1))] if entered.size else begin
+    before_replica = (
+        (entered - copies)[np.minimum(begin, max(0, entered.size - 1))] if entered.size else begin
+    )
     level = np.repeat(filled - before_replica, counts) + entered
     done = level // group - (level - copies) // group
     ends = begin + counts - 1
@@ -35,7 +38,9 @@ def group_copies(copies: Ints, counts: Ints, filled: Ints, group: int) -> Ints:
     return done
 
 
-def meter_groups(read: Floats, written: Floats, copies: Ints, counts: Ints, group: int, latency: Moments) -> None:
+def meter_groups(
+    read: Floats, written: Floats, copies: Ints, counts: Ints, group: int, latency: Moments
+) -> None:
     """Add the read-write latencies of those groups whose items all lie in this step."""
     ends = np.flatnonzero(copies)
     position = ends - np.repeat(starts_of(counts), counts)[ends]
@@ -49,13 +54,14 @@ def random_member(origin: Floats, counts: Ints, group: int, rng: np.random.Gener
     """For each item the origin of one of the `group` items up to it, of the same replica."""
     position = np.arange(origin.size)
     first = np.repeat(starts_of(counts), counts)
-    return origin[np.maximum(first, position - rng.integers(0, group, origin.size))]
+    chosen: Floats = origin[np.maximum(first, position - rng.integers(0, group, origin.size))]
+    return chosen
 
 
 def next_tick(time: Floats, counts: Ints, every_s: float) -> Floats:
     """When the window that holds each item ends; replicas' windows are spread evenly."""
     phase = np.repeat(np.arange(counts.size) * (every_s / counts.size), counts)
-    return np.ceil((time - phase) / every_s) * every_s + phase
+    return np.asarray(np.ceil((time - phase) / every_s) * every_s + phase)
 
 
 def opens_window(tick: Floats, counts: Ints, last_tick: Floats) -> Ints:
@@ -79,4 +85,4 @@ def one_per_window(finished: Emitted) -> Emitted:
 
 def _changes(time: Floats, replica: Ints) -> Bools:
     """Whether an item differs from the one before in time or replica."""
-    return (np.diff(time, prepend=-np.inf) != 0.0) | (np.diff(replica, prepend=-1) != 0)
+    return np.asarray((np.diff(time, prepend=-np.inf) != 0.0) | (np.diff(replica, prepend=-1) != 0))

@@ -57,7 +57,10 @@ def in_service_order(arrived: list[Parts], inputs: list[StreamModel]) -> Arrival
     base = _joined([parts.base + offset for parts, offset in zip(arrived, offsets, strict=True)])[order]
     strides = _joined([parts.stride for parts in arrived])
     size = _joined([parts.size for parts in arrived])[order]
-    opening = [parts.opens * s.costs.receive_envelope_s for parts, s in zip(arrived, inputs, strict=True)]
+    opening = [
+        np.where(parts.opens, stream.costs.receive_envelope_s, 0.0)
+        for parts, stream in zip(arrived, inputs, strict=True)
+    ]
     via = None
     if not single:
         via = _joined([np.full(parts.size.size, n, dtype=np.int8) for n, parts in enumerate(arrived)])[order]

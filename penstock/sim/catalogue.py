@@ -59,9 +59,9 @@ APPLICATIONS = {
             "classifier",
             "four tasks in a row, adaptive Storm",
             {
-                "gaussian": lambda: classifier.model(classifier.gaussian_rate()),
-                "gaussian-restart": lambda: classifier.model(classifier.gaussian_rate(), restart=True),
-                "peaks": lambda: classifier.model(classifier.peaks_rate()),
+                "gaussian": classifier.gaussian,
+                "gaussian-restart": lambda: classifier.gaussian(restart=True),
+                "peaks": classifier.peaks,
             },
         ),
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """A grouping task inside a chain: how often each item entered and left it, and the work up to its end."""
+    """A grouping task in a chain: how often each item entered and left it, and the work up to its end."""
 
     stage: Stage
     entered: Ints
@@ -28,7 +28,7 @@ class Grouped:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What the later tasks of a chain do with the head's items: seconds of work and items leaving, per item."""
+    """What the later tasks of a chain do with each item of the head: seconds of work, items leaving."""
 
     work: Floats
     leaving: Ints
@@ -36,7 +36,7 @@ class Followed:
     grouped: list[Grouped]
 
     def meter_groups(self, done: Floats, counts: Ints) -> None:
-        """Read-write latency of grouping tasks; inside a chain an item is read when the head is done with it."""
+        """Read-write latency of grouping tasks; in a chain an item is read when the head is done with it."""
         for group in self.grouped:
             here = np.flatnonzero(group.entered)
             counts_here = sums_of_runs((group.entered > 0).astype(np.int64), counts).astype(np.int64)

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.sim.arrays import Floats
-
 if TYPE_CHECKING:
+    from penstock.sim.arrays import Floats
     from penstock.sim.model import ClusterModel, TaskModel
 
 
 class Cluster:
-    """Processor sharing in the large: when the threads of a worker want more cores than it has, all are slower.
+    """Processor sharing: when the threads of a worker want more cores than it has, all are slower.
 
     The slow-down of a step comes from the demand of the step before; demand is the time the worker's replicas
     were busy at full speed, so it settles where busy time divided by speed equals the cores. A worker counts
@@ -50,7 +49,9 @@ class Cluster:
                 here = np.arange(replicas[task.name]) // task.per_worker
                 busy = busy_s[task.name] / duration_s
                 threads += np.bincount(here, weights=busy, minlength=workers)
-                wanted += np.bincount(here, weights=np.full(here.size, self.model.idle_cores), minlength=workers)
+                wanted += np.bincount(
+                    here, weights=np.full(here.size, self.model.idle_cores), minlength=workers
+                )
             cores = self.model.cores_per_worker
             slow = np.maximum(1.0, (threads + wanted) / (cores * self.model.threads_per_core))
             previous = self._speed.get(site)

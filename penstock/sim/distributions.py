@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from penstock.sim.arrays import Floats
+if TYPE_CHECKING:
+    from penstock.sim.arrays import Floats
 
 
 class DistributionError(ValueError):
@@ -32,7 +33,7 @@ class Deterministic:
     def scv(self) -> float:
         return 0.0
 
-    def sample(self, rng: np.random.Generator, count: int) -> Floats:
+    def sample(self, rng: np.random.Generator, count: int) -> Floats:  # noqa: ARG002
         return np.ones(count)
 
 
@@ -92,7 +93,7 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class ShiftedExponential:
-    """A fixed part and an exponential part, cheap to draw; `cv` at most 1 is the exponential's share of the mean."""
+    """A fixed part and an exponential part; `cv`, at most 1, is the exponential's share of the mean."""
 
     cv: float
 
@@ -131,7 +132,8 @@ class Empirical:
 
     def sample(self, rng: np.random.Generator, count: int) -> Floats:
         values = np.asarray(self.values)
-        return (values / values.mean())[rng.integers(0, values.size, count)]
+        chosen: Floats = (values / values.mean())[rng.integers(0, values.size, count)]
+        return chosen
 
 
 def _require_positive(kind: str, name: str, value: float) -> None:

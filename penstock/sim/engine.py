@@ -51,7 +51,6 @@ class SimulatedEngine:
         self._actuator = Actuator(flow, self._cluster)
         self._interval_latencies: dict[str, Latencies] = {}
         self._losing_until_s = 0.0
-        self._last_step = 0.0
 
     @property
     def actions(self) -> int:
@@ -73,7 +72,7 @@ class SimulatedEngine:
 
     @property
     def lost(self) -> int:
-        return self._network.lost + sum(source.lost for source in self._network.sources.values())
+        return sum(source.lost for source in self._network.sources.values())
 
     @property
     def source_backlog(self) -> int:
@@ -119,18 +118,13 @@ class SimulatedEngine:
         network, begin_s = self._network, self.now_s
         for change in self._actuator.due(begin_s):
             if change.pause_s and self.flow.cluster.restart_loses:
-                network.drop_all(begin_s)
                 self._losing_until_s = begin_s + change.pause_s
                 end_s = min(end_s, self._losing_until_s)
             elif change.pause_s:
                 network.pause(change.pause_s, begin_s)
             network.change(change, begin_s)
-        if begin_s < self._losing_until_s:
-            for source in network.sources.values():
-                source.skip(begin_s, end_s)
-            self._account({name: np.zeros(n) for name, n in network.replicas.items()}, end_s - begin_s)
-        else:
-            self._account(network.step(begin_s, end_s), end_s - begin_s)
+        losing = begin_s < self._losing_until_s
+        self._account(network.step(begin_s, end_s, losing=losing), end_s - begin_s)
         self.now_s = end_s
 
     def _account(self, busy_s: dict[str, np.ndarray], duration_s: float) -> None:
@@ -171,7 +165,8 @@ class SimulatedEngine:
             due=due,
             emitted=emitted,
             delivered=sum(task.processed_total or 0.0 for task in sinks),
-            cpu_share=(self._cluster.busy_core_seconds - busy) / max(self._cluster.core_seconds - cores, 1e-12),
+            cpu_share=(self._cluster.busy_core_seconds - busy)
+            / max(self._cluster.core_seconds - cores, 1e-12),
             workers=(self._cluster.worker_seconds - leased) / length_s,
             lost=self.lost,
         )

@@ -162,7 +162,9 @@ def _runs_of(
     final = base + (size - 1) * grid.slots
     begins = first_turn == skipped[channel]
     joins = begins & (grid.times[base] < before.deadline[channel])
-    return _closed(grid.times, channel, base, final, grid.slots, size, emit_sum, joins, lifetime_s, limit, before)
+    return _closed(
+        grid.times, channel, base, final, grid.slots, size, emit_sum, joins, lifetime_s, limit, before
+    )
 
 
 def close_by_jump(
@@ -201,7 +203,9 @@ def close_by_jump(
     order = np.argsort(base, kind="stable")
     channels, base, size, joined = channels[order], base[order], size[order], joined[order]
     emit_sum = sums_of_runs(times, size)
-    return _closed(times, channels, base, base + size - 1, 1, size, emit_sum, joined, lifetime_s, limit, before)
+    return _closed(
+        times, channels, base, base + size - 1, 1, size, emit_sum, joined, lifetime_s, limit, before
+    )
 
 
 def _closed(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.sim.arrays import Floats
+if TYPE_CHECKING:
+    from penstock.sim.arrays import Floats
 
 _GROWTH = math.log(1.01)
 _SMALLEST_S = 1e-7

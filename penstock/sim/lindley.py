@@ -4,7 +4,8 @@ Lindley's recursion for the start of service of job k of one server is
 
     start_k = max(arrival_k, start_{k-1} + work_{k-1})
 
-and unrolled, with C_k = work_1 + ... + work_k (Lindley 1952; the "cumulative sum minus running minimum" form):
+and unrolled, with C_k = work_1 + ... + work_k (Lindley 1952; the "cumulative sum minus running minimum"
+form):
 
     start_k = C_{k-1} + max_{j <= k} (arrival_j - C_{j-1})
 
@@ -15,16 +16,19 @@ server's values above those of the server before.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from penstock.sim.arrays import Floats, Ints
+if TYPE_CHECKING:
+    from penstock.sim.arrays import Floats, Ints
 
 
 def start_times(arrival: Floats, work: Floats, first: Ints, free_at: Floats) -> Floats:
     """When each job's service starts.
 
-    `first` holds the index of the first job of each server that has one, in order; `free_at` the time at which
-    that server has finished everything it was given before.
+    `first` holds the index of the first job of each server that has one, in order; `free_at` the time at
+    which that server has finished everything it was given before.
     """
     if arrival.size == 0:
         return np.empty(0)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.sim.arrays import Floats
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.sim.arrays import Floats
     from penstock.sim.distributions import Distribution
 
 

@@ -53,8 +53,8 @@ class StreamMeter:
 class TaskMeter:
     """Sums over the items that a task finished in this interval.
 
-    The queue wait is from shipping to reading, the transport included: the two times an envelope tells (thesis,
-    section 4.6.2: channel latency less output batch latency).
+    The queue wait is from shipping to reading, the transport included: the two times an envelope tells
+    (thesis, section 4.6.2: channel latency less output batch latency).
     """
 
     def __init__(self, replicas: int, inputs: int) -> None:
@@ -113,6 +113,7 @@ class Served:
     `via` is the number of the stream each part came by; None when the task has one input.
     """
 
+    via: NDArray[np.int8] | None
     complete: Floats
     items: Floats
     read_sum: Floats
@@ -121,15 +122,14 @@ class Served:
     service_sum: Floats
     blocked_sum: Floats
     square_sum: Floats
-    via: NDArray[np.int8] | None
 
     @classmethod
     def nothing(cls) -> Served:
-        return cls(*(np.empty(0) for _ in range(8)), via=None)
+        return cls(None, *(np.empty(0) for _ in range(8)))
 
     def only(self, index: Ints | Bools) -> Served:
         columns = [getattr(self, name)[index] for name in _COLUMNS]
-        return Served(*columns, via=None if self.via is None else self.via[index])
+        return Served(None if self.via is None else self.via[index], *columns)
 
     def then(self, later: Served) -> Served:
         if self.complete.size == 0:
@@ -138,7 +138,7 @@ class Served:
             return self
         columns = [np.concatenate([getattr(self, name), getattr(later, name)]) for name in _COLUMNS]
         vias = [part.via for part in (self, later) if part.via is not None]
-        return Served(*columns, via=np.concatenate(vias) if vias else None)
+        return Served(np.concatenate(vias) if vias else None, *columns)
 
 
 _COLUMNS = [field.name for field in fields(Served) if field.name != "via"]
@@ -180,12 +180,6 @@ class Ledger:
         open_ = self._open
         read = open_.read_sum + duration_s * open_.items
         self._open = replace(open_, complete=open_.complete + duration_s, read_sum=read)
-
-    def drop_all(self) -> int:
-        """Forget everything unfinished; how many items that were."""
-        lost = self.items
-        self._open = Served.nothing()
-        return lost
 
     @property
     def items(self) -> int:

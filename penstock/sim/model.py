@@ -24,10 +24,11 @@ class ModelError(ValueError):
 class TaskModel:
     """A task: its replicas, its service time, and where they run.
 
-    A source follows `load`, with `gaps` between items; one that does not catch up never makes the items that it
-    could not emit in time (a generator under back-pressure), others emit them late (a log). `every_s` makes the task emit once per window instead of
-    per item; `group` once for so many items. `queue_items` bounds the queue of a replica (None: unbounded).
-    Replicas of a `site` share workers, `per_worker` of this task on each.
+    A source follows `load`, with `gaps` between items; one that does not catch up never makes the items that
+    it could not emit in time (a generator under back-pressure), others emit them late (a log). `every_s`
+    makes the task emit once per window instead of per item; `group` once for so many items. `queue_items`
+    bounds the queue of a replica (None: unbounded). Replicas of a `site` share workers, `per_worker` of this
+    task on each.
     """
 
     name: str
@@ -80,8 +81,8 @@ class Keys:
 class StreamModel:
     """A stream. `ratio` is how many items it carries per item its sender finishes.
 
-    With `only_via`, only items that came by that stream into the sender count for the ratio. `limit_items` is how
-    many items fill an envelope.
+    With `only_via`, only items that came by that stream into the sender count for the ratio. `limit_items`
+    is how many items fill an envelope.
     """
 
     sender: str
@@ -103,10 +104,11 @@ class StreamModel:
 class ClusterModel:
     """The machines, and what changing the flow takes.
 
-    With `restart_s` every change of parallelism stops the whole flow for that long (Flink's savepoint, Storm's
-    rebalance); `restart_loses` then drops what was in flight and what arrives meanwhile. Otherwise replicas are
-    added while the flow runs, `replica_start_s` after the decision, plus `worker_start_s` if a worker is new.
-    `idle_cores` is what an idle replica costs. `threads_per_core` is how much more a core does with
+    With `restart_s` every change of parallelism stops the whole flow for that long (Flink's savepoint,
+    Storm's rebalance); with `restart_loses` what is inside goes on instead and what arrives meanwhile is
+    lost, as Storm's rebalance lets in-flight tuples finish while its spouts stand still. Otherwise replicas
+    are added while the flow runs, `replica_start_s` after the decision, plus `worker_start_s` if a worker is
+    new. `idle_cores` is what an idle replica costs. `threads_per_core` is how much more a core does with
     hyper-threading than without.
     """
 
@@ -142,14 +144,16 @@ class FlowModel:
                 if end not in names:
                     raise ModelError(f"stream {stream.name!r}: there is no task {end!r}")
             if names.index(stream.sender) >= names.index(stream.receiver):
-                raise ModelError(f"stream {stream.name!r}: list task {stream.sender!r} before {stream.receiver!r}")
+                raise ModelError(
+                    f"stream {stream.name!r}: list task {stream.sender!r} before {stream.receiver!r}"
+                )
             if stream.wiring == "key" and stream.keys is None:
                 raise ModelError(f"stream {stream.name!r}: wiring key needs `keys`")
             if stream.wiring == "forward":
                 ends = [self.task(end) for end in (stream.sender, stream.receiver)]
                 if ends[0].replicas != ends[1].replicas or ends[0].elastic or ends[1].elastic:
                     raise ModelError(
-                        f"stream {stream.name!r}: forward needs two tasks of the same fixed number of replicas"
+                        f"stream {stream.name!r}: forward needs tasks of the same fixed number of replicas"
                     )
         for task in self.tasks:
             if (task.kind == "source") != (task.load is not None):

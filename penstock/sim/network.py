@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +37,6 @@ class Network:
             s.name: Stream(s, self.replicas[s.sender], self.replicas[s.receiver], rng) for s in flow.streams
         }
         self.sent: dict[str, Floats] = {}
-        self.lost = 0
         self.chains: list[list[str]] = [[name] for run in flow.pipelines() for name in run]
         self._head_of: dict[str, Chain] = {}
         self._chained_links: set[str] = set()
@@ -44,8 +44,8 @@ class Network:
         self.new_interval()
 
     def new_interval(self) -> None:
-        for stage in (*self.sources.values(), *self.stages.values()):
-            stage.new_interval()
+        for name in self.replicas:
+            self.stage_of(name).new_interval()
         self.sent = {name: np.zeros(stream.senders) for name, stream in self.streams.items()}
 
     def stage_of(self, task: str) -> Stage | SourceStage:
@@ -64,7 +64,7 @@ class Network:
         for names in self.chains:
             if len(names) < 2 or not any(names[0] in run for run in allowed):
                 continue
-            links = tuple(self.streams[f"{a}->{b}"].model for a, b in zip(names, names[1:], strict=False))
+            links = tuple(self.streams[f"{a}->{b}"].model for a, b in itertools.pairwise(names))
             self._head_of[names[0]] = Chain(tuple(self.stages[name] for name in names[1:]), links)
             self._chained_links.update(link.name for link in links)
 
@@ -87,13 +87,11 @@ class Network:
         for stream in self.streams.values():
             stream.pause(duration_s, now_s)
 
-    def drop_all(self, now_s: float) -> None:
-        """Lose everything that is inside the flow."""
-        self.lost += sum(stream.drop_all() for stream in self.streams.values())
-        self.lost += sum(stage.drop_all(now_s) for stage in self.stages.values())
+    def step(self, begin_s: float, end_s: float, *, losing: bool = False) -> dict[str, Floats]:
+        """Advance all tasks to `end_s`; how long each of their replicas was busy.
 
-    def step(self, begin_s: float, end_s: float) -> dict[str, Floats]:
-        """Advance all tasks to `end_s`; how long each of their replicas was busy."""
+        While `losing`, what is due at the sources is lost, and what is inside goes on.
+        """
         self._set_costs(begin_s, end_s - begin_s)
         arrived: dict[str, Parts] = {}
         before = {name: self.stage_of(name).meter.busy_s.copy() for name in self.replicas}
@@ -101,7 +99,8 @@ class Network:
         for task in self.flow.tasks:
             name = task.name
             if name in self.sources:
-                out = self.sources[name].emit(begin_s, end_s)
+                source = self.sources[name]
+                out = source.lose(begin_s, end_s) if losing else source.emit(begin_s, end_s)
             else:
                 chain = self._head_of.get(name)
                 parts = [arrived[stream.name] for stream in self.flow.inputs_of(name)]
@@ -136,7 +135,9 @@ class Network:
                     continue
                 stream, costs = self.streams[model.name], model.costs
                 ratio = model.ratio.at(begin_s)
-                envelopes = stream.envelopes_per_item * (stream.receivers if model.wiring == "broadcast" else 1)
+                envelopes = stream.envelopes_per_item * (
+                    stream.receivers if model.wiring == "broadcast" else 1
+                )
                 shipping += ratio * (costs.send_item_s + envelopes * costs.send_envelope_s)
                 receiver = self.stages[model.receiver]
                 pace = max(pace, pace_s(stream, receiver, stage.replicas, ratio, duration_s))

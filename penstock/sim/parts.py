@@ -89,13 +89,17 @@ def _pieced(pieces: list[tuple[Emitted, Ints, Ints]]) -> Emitted:
     spans = []
     for items, begin, end in used:
         start = starts_of(items.counts)
-        spans.append([slice(b, e) for b, e in zip((start + begin).tolist(), (start + end).tolist(), strict=True)])
+        spans.append(
+            [slice(b, e) for b, e in zip((start + begin).tolist(), (start + end).tolist(), strict=True)]
+        )
     turns = list(zip(*spans, strict=True))
     vias = [items.via for items, _, _ in used]
     copies = [items.copies for items, _, _ in used]
 
     def dealt(columns: list[NDArray[T]]) -> NDArray[T]:
-        return np.concatenate([column[span] for turn in turns for column, span in zip(columns, turn, strict=True)])
+        return np.concatenate(
+            [column[span] for turn in turns for column, span in zip(columns, turn, strict=True)]
+        )
 
     return Emitted(
         dealt([items.time for items, _, _ in used]),
@@ -103,7 +107,10 @@ def _pieced(pieces: list[tuple[Emitted, Ints, Ints]]) -> Emitted:
         counts,
         dealt([via for via in vias if via is not None]) if vias[0] is not None else None,
         dealt(
-            [np.ones(items.time.size, dtype=np.int64) if own is None else own for (items, _, _), own in zip(used, copies, strict=True)]
+            [
+                np.ones(items.time.size, dtype=np.int64) if own is None else own
+                for (items, _, _), own in zip(used, copies, strict=True)
+            ]
         )
         if any(own is not None for own in copies)
         else None,

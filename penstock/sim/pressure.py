@@ -12,16 +12,17 @@ if TYPE_CHECKING:
 
 # A queue begins to hold its senders up when it is this full.
 _FULL = 0.5
-# However full it is, its senders keep going at this share of what it can take, so that nothing ever stands still.
+# However full it is, its senders keep going at this share of what it can take, so that nothing ever stands
+# still.
 _TRICKLE = 0.5
 
 
 def pace_s(stream: Stream, receiver: Stage, senders: int, per_item: float, duration_s: float) -> float:
     """Shortest time between two items of one sender during the next step; 0 when nothing holds it up.
 
-    The receivers can take what they have room for plus what they can finish meanwhile. Senders that deal items
-    in turn are held up by the fullest receiver. Receivers are asked before their senders, so that a receiver that
-    is held up itself passes that on.
+    The receivers can take what they have room for plus what they can finish meanwhile. Senders that deal
+    items in turn are held up by the fullest receiver. Receivers are asked before their senders, so that a
+    receiver that is held up itself passes that on.
     """
     limit = receiver.model.queue_items
     if limit is None or receiver.waiting.max() <= _FULL * limit:

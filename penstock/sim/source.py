@@ -1,4 +1,4 @@
-"""A source in motion: items fall due on a schedule and are emitted by replicas that can be slow or held up."""
+"""A source in motion: items fall due on a schedule; its replicas can be slow or held up."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from penstock.sim.meters import TaskMeter
 from penstock.sim.parts import Emitted, leaving_by
 
 if TYPE_CHECKING:
+    from penstock.sim.arrays import Floats
     from penstock.sim.model import TaskModel
 
 
 class SourceStage:
     """Item k of the schedule belongs to replica k mod replicas; a replica emits one item at a time.
 
-    What cannot be emitted in time is only counted (memory stays bounded however far the source falls behind) and
-    emitted as soon as the replicas get to it.
+    What cannot be emitted in time is only counted (memory stays bounded however far the source falls behind)
+    and emitted as soon as the replicas get to it.
     """
 
     def __init__(self, model: TaskModel, rng: np.random.Generator) -> None:
@@ -65,11 +66,12 @@ class SourceStage:
         self.due_in_interval += self._due.until(begin_s, end_s).size
         return end_s
 
-    def skip(self, begin_s: float, end_s: float) -> None:
-        """Items due now are lost."""
+    def lose(self, begin_s: float, end_s: float) -> Emitted:
+        """Emit nothing; what is due now is lost."""
         gone = self._due.until(begin_s, end_s).size
         self.due_in_interval += gone
         self.lost += gone
+        return Emitted.nothing(self.replicas)
 
     def emit(self, begin_s: float, horizon_s: float) -> Emitted:
         """What the replicas emit until the horizon."""
@@ -97,12 +99,12 @@ class SourceStage:
         fresh = Emitted.nothing(self.replicas)
         if rows:
             available = np.concatenate([np.full(from_late, begin_s), now]) if from_late else now
-            fresh = self._departures(available.reshape(rows, self.replicas), work, horizon_s)
+            fresh = self._departures(available.reshape(rows, self.replicas), work)
         emitted, self._to_come = leaving_by(horizon_s, self._to_come, fresh)
         self._book(emitted, work, horizon_s - begin_s)
         return emitted
 
-    def _departures(self, available: np.ndarray, work: float, horizon_s: float) -> Emitted:
+    def _departures(self, available: Floats, work: float) -> Emitted:
         if work > 0.0:
             departure = equal_work_departures(available, work, self._free_at)
             self._free_at = departure[-1].copy()

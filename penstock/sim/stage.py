@@ -41,7 +41,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """Service of one step's arrivals: `shares` is how the work divides over the head and the rest of its chain."""
+    """Service of one step's arrivals; `shares` is how the work divides over the tasks of a chain."""
 
     items: Emitted
     ledger: Served
@@ -95,7 +95,9 @@ class Stage:
     @property
     def waiting(self) -> Ints:
         """The same per replica; nothing for a task that keeps items for a window."""
-        return self._in_service.counts if self.model.every_s is None else np.zeros_like(self._in_service.counts)
+        return (
+            self._in_service.counts if self.model.every_s is None else np.zeros_like(self._in_service.counts)
+        )
 
     def pause(self, duration_s: float, now_s: float) -> None:
         """Nothing is served for a while."""
@@ -103,13 +105,6 @@ class Stage:
         self._paused_until = now_s + duration_s
         self._in_service = replace(self._in_service, time=self._in_service.time + duration_s)
         self._ledger.pause(duration_s)
-
-    def drop_all(self, now_s: float) -> int:
-        """Lose everything in the queues; the number of items lost."""
-        lost = self._ledger.drop_all()
-        self._in_service = Emitted.nothing(self.replicas)
-        self._free_at[:] = now_s
-        return lost
 
     def draw(self, items: int) -> Floats:
         """Seconds of this task's own work on so many items, shipping included, receiving not."""
@@ -192,7 +187,7 @@ class Stage:
             ship_sum=arrivals.ships_at * size,
             service_sum=own_sum,
             blocked_sum=np.zeros(size.size) if held_up is None else np.add.reduceat(held_up, first_item),
-            square_sum=size * (own_squares / service.size),
+            square_sum=np.asarray(size * (own_squares / service.size), dtype=np.float64),
             via=arrivals.via,
         )
         self._count_gaps(arrivals)
@@ -246,4 +241,3 @@ class Stage:
             if arrivals.item_via is not None:
                 latency = latency[arrivals.item_via[::every] == probe.via]
             probe.latencies.add(latency)
-

@@ -1,4 +1,4 @@
-"""A stream in motion: deals items to channels, closes envelopes, and delivers them when their time has come."""
+"""A stream in motion: deals items to channels, closes envelopes, delivers them when their time comes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.sim.arrays import Floats, Ints
 from penstock.sim.envelopes import ClosedRuns, Grid, OpenEnvelopes, close_by_jump, close_by_row
 from penstock.sim.parts import Emitted, Parts, concatenated
 
 if TYPE_CHECKING:
+    from penstock.sim.arrays import Floats, Ints
     from penstock.sim.model import Keys, StreamModel
 
 # Below this many channels the walk from envelope to envelope beats the walk along all channels side by side.
@@ -21,7 +21,7 @@ _CLOSED = -1
 
 
 class Stream:
-    """State of one stream: where each sender's turn is, which envelopes are open, which parts are under way."""
+    """State of one stream: whose turn it is, which envelopes are open, which parts are under way."""
 
     def __init__(self, model: StreamModel, senders: int, receivers: int, rng: np.random.Generator) -> None:
         self.model = model
@@ -69,13 +69,6 @@ class Stream:
         self._under_way = replace(waiting, ships_at=late)
         self._open = OpenEnvelopes(self._open.deadline + duration_s, self._open.filled)
 
-    def drop_all(self) -> int:
-        """Lose everything under way; the number of items lost."""
-        lost = self._under_way.items()
-        self._under_way = Parts.nothing()
-        self._open = OpenEnvelopes.none(self._open.deadline.size)
-        return lost
-
     def shares(self) -> Floats:
         """Share of the items that each receiver gets."""
         if self._shares is not None:
@@ -115,7 +108,11 @@ class Stream:
         limit = self.model.limit_items
         grid = Grid(emitted.time, emitted.counts, self._phase, self._slots)
         origins = emitted.origin
-        if self.model.wiring != "key" and self.lifetime_s > 0.0 and self._open.deadline.size >= _MANY_CHANNELS:
+        if (
+            self.model.wiring != "key"
+            and self.lifetime_s > 0.0
+            and self._open.deadline.size >= _MANY_CHANNELS
+        ):
             runs = close_by_row(grid, self.lifetime_s, limit, self._open)
         else:
             channel = self._keyed_channels(emitted) if self._shares is not None else grid.channel_of_items()
@@ -180,7 +177,7 @@ def receiver_shares(keys: Keys, receivers: int) -> Floats:
 
 def _to_every_receiver(parts: Parts, receivers: int) -> Parts:
     index = np.repeat(np.arange(parts.size.size), receivers)
-    copies = Parts(
+    return Parts(
         parts.channel[index],
         np.tile(np.arange(receivers), parts.size.size),
         parts.ships_at[index],
@@ -191,4 +188,3 @@ def _to_every_receiver(parts: Parts, receivers: int) -> Parts:
         parts.stride[index],
         parts.origins,
     )
-    return copies

@@ -1,13 +1,15 @@
-"""Livestream: 400 pipelines that decode, merge, overlay and encode video (thesis, sections 5.1.1, 5.2.1, 5.4.1).
+"""Livestream: 400 pipelines that decode, merge, overlay and encode video (thesis, 5.1.1, 5.2.1, 5.4.1).
 
 3,200 feeds of 25 frames/s, 8 to a pipeline, merged in groups of 4 whose frames come together. Per frame of
-320 x 240: 1 ms to decode, and for a merged frame of four times that size 0.5 ms to overlay and 6 ms to encode
-(ratios as PyAV has them). A decoded frame is 300 KB, nine output buffers of 32 KB and a bit; that last bit waits
-for the next frame or for its lifetime, so an envelope of frames is full with two. Handing a frame over costs a
-copy on each side, at about 1.2 GB/s. Ten tasks share the four cores of a worker.
+320 x 240: 1 ms to decode, and for a merged frame of four times that size 0.5 ms to overlay and 6 ms to
+encode (ratios as PyAV has them). A decoded frame is 300 KB, nine output buffers of 32 KB and a bit; that
+last bit waits for the next frame or for its lifetime, so an envelope of frames is full with two. Handing a
+frame over costs a copy on each side, at about 1.2 GB/s. Ten tasks share the four cores of a worker.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from penstock.sim.distributions import Gamma
 from penstock.sim.load import Curve
@@ -41,26 +43,24 @@ def model(
     initial_lifetime_ms: float = 0.0,
     seconds: float = 180.0,
 ) -> FlowModel:
-    """All pipelines carry the same load, so fewer of them are the same experiment with less work to simulate."""
+    """All pipelines carry the same load: fewer of them are the same experiment, quicker to simulate."""
     groups_per_s = FEEDS / PIPELINES * pipelines * FRAMES_PER_S / GROUP
-    here = {"site": "worker", "per_worker": 2}
+    here = partial(TaskModel, site="worker", per_worker=2)
+    batched = partial(StreamModel, lifetime_ms=initial_lifetime_ms)
     tasks = (
-        TaskModel("source", "source", pipelines, load=Curve.constant(groups_per_s), **here),
-        TaskModel("decoder", replicas=pipelines, service_s=1.0e-3, service=Gamma(0.5), **here),
-        TaskModel("merger", replicas=pipelines, service_s=0.3e-3, group=GROUP, latency="read_write", **here),
-        TaskModel("overlay", replicas=pipelines, service_s=0.5e-3, service=Gamma(0.3), **here),
-        TaskModel("encoder", replicas=pipelines, service_s=6.0e-3, service=Gamma(0.3), **here),
+        here("source", "source", pipelines, load=Curve.constant(groups_per_s)),
+        here("decoder", replicas=pipelines, service_s=1.0e-3, service=Gamma(0.5)),
+        here("merger", replicas=pipelines, service_s=0.3e-3, group=GROUP, latency="read_write"),
+        here("overlay", replicas=pipelines, service_s=0.5e-3, service=Gamma(0.3)),
+        here("encoder", replicas=pipelines, service_s=6.0e-3, service=Gamma(0.3)),
         TaskModel("sink", "sink", max(1, pipelines // 2), service_s=20e-6, site="worker", per_worker=1),
     )
-    batch = {"lifetime_ms": initial_lifetime_ms}
     streams = (
-        StreamModel(
-            "source", "decoder", "forward", limit_items=16, ratio=Curve.constant(GROUP), costs=PACKET, **batch
-        ),
-        StreamModel("decoder", "merger", "forward", limit_items=2, costs=FRAME, **batch),
-        StreamModel("merger", "overlay", "forward", limit_items=2, costs=MERGED, **batch),
-        StreamModel("overlay", "encoder", "forward", limit_items=2, costs=MERGED, **batch),
-        StreamModel("encoder", "sink", limit_items=4, costs=PACKET, **batch),
+        batched("source", "decoder", "forward", limit_items=16, ratio=Curve.constant(GROUP), costs=PACKET),
+        batched("decoder", "merger", "forward", limit_items=2, costs=FRAME),
+        batched("merger", "overlay", "forward", limit_items=2, costs=MERGED),
+        batched("overlay", "encoder", "forward", limit_items=2, costs=MERGED),
+        batched("encoder", "sink", limit_items=4, costs=PACKET),
     )
     constraint = ConstraintSpec(name="live", sequence=SEQUENCE, latency_ms=constraint_ms, window_s=5.0)
     cluster = ClusterModel(cores_per_worker=4.0, threads_per_core=1.3)

@@ -2,10 +2,11 @@
 
 The constants are read off the thesis' own figures, once, and are the same in every run:
 
-- Service. With 200 testers and 50 sources the throughput peaks at 63k items/s a source when 16 KiB buffers make
-  shipping nearly free (section 4.6): 200 / (50 x 63,000) s = 63.5 us, of which about 1 us is shipping.
-- Shipping. With immediate shipping the last rate without a bottleneck is 40k (section 5.2.3), so an item takes
-  between 89 and 100 us; less the service that is about 33 us for receiving one envelope and sending another.
+- Service. With 200 testers and 50 sources the throughput peaks at 63k items/s a source when 16 KiB buffers
+  make shipping nearly free (section 4.6): 200 / (50 x 63,000) s = 63.5 us, of which about 1 us is shipping.
+- Shipping. With immediate shipping the last rate without a bottleneck is 40k (section 5.2.3), so an item
+  takes between 89 and 100 us; less the service that is about 33 us for receiving one envelope and sending
+  another.
 - Size. At 80k items/s a source and 175 testers a channel carries 457 items/s, and two hops of filling 16 KiB
   buffers take 348 ms (section 5.3.1): 159 items in a buffer, 103 bytes each.
 - Replicas start 1-2 s after the decision (ICDCS 2015, section V). Machines: 4 cores with hyper-threading.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from penstock.sim.distributions import ShiftedExponential
+from penstock.sim.distributions import LogNormal, ShiftedExponential
 from penstock.sim.load import Curve
 from penstock.sim.model import ClusterModel, Costs, FlowModel, StreamModel, TaskModel
 from penstock.stats.snapshot import ConstraintSpec
@@ -41,16 +42,16 @@ def staircase(sources: int, lowest: float, highest: float, step: float, step_s: 
     return Curve.steps([(step_s, sources * rate) for rate in [*up, highest, *up[-2::-1]]])
 
 
-def elastic(constraint_ms: float = 20.0, *, share: float = 1.0) -> FlowModel:
+def elastic(constraint_ms: float = 20.0, *, share: float = 1.0, step_s: float = STEP_S) -> FlowModel:
     """The elastic run of section 5.3.1; a `share` below 1 is the same run with fewer sources and testers."""
     sources = max(1, round(SOURCES * share))
-    load = staircase(sources, 10_000, 80_000, 10_000, STEP_S)
+    load = staircase(sources, 10_000, 80_000, 10_000, step_s)
     tasks = (
         TaskModel("source", "source", sources, load=load, site="source", per_worker=1),
         _tester(replicas=max(2, round(64 * share)), minimum=1, maximum=max(4, round(520 * share))),
         TaskModel("sink", "sink", sources, service_s=0.5e-6, site="worker", per_worker=1),
     )
-    return _flow("primetest", tasks, constraint_ms, load.from_s[-1] + STEP_S, limit_items=BUFFER_ITEMS)
+    return _flow("primetest", tasks, constraint_ms, load.from_s[-1] + step_s, limit_items=BUFFER_ITEMS)
 
 
 def unelastic(testers: int = 175) -> FlowModel:
@@ -77,7 +78,7 @@ def fixed_rate(rate_per_source: float, constraint_ms: float | None, seconds: flo
 
 
 def two_cores() -> FlowModel:
-    """The profile for two cores: one source, 2,000 to 20,000 items/s, testers in CPython (87 us, SCV near 9)."""
+    """For two cores: one source, 2,000 to 20,000 items/s, testers in CPython (87 us, SCV near 9)."""
     up = [2_000 + 3_000 * k for k in range(7)]
     steps = [(30.0, up[0]), *((10.0, rate) for rate in up[1:]), (30.0, up[-1])]
     load = Curve.steps([*steps, *((10.0, rate) for rate in up[-2:0:-1]), (30.0, up[0])])
@@ -89,7 +90,7 @@ def two_cores() -> FlowModel:
             minimum=1,
             maximum=16,
             service_s=87e-6,
-            service=_heavy_tail(),
+            service=LogNormal(3.0),
             queue_items=5_000,
             site="machine",
             per_worker=16,
@@ -99,12 +100,6 @@ def two_cores() -> FlowModel:
     costs = Costs(30e-6, 1e-6, 30e-6, 1e-6, 0.5e-3)
     cluster = ClusterModel(cores_per_worker=2.0, replica_start_s=0.2)
     return _flow("primetest", tasks, 20.0, load.from_s[-1] + 30.0, costs=costs, cluster=cluster)
-
-
-def _heavy_tail() -> ShiftedExponential:
-    from penstock.sim.distributions import LogNormal
-
-    return LogNormal(3.0)
 
 
 def _tester(replicas: int, minimum: int | None = None, maximum: int | None = None) -> TaskModel:
@@ -136,7 +131,7 @@ def _flow(
         StreamModel(a, b, lifetime_ms=lifetime_ms, limit_items=limit_items, costs=costs)
         for a, b in (("source", "tester"), ("tester", "sink"))
     )
-    constraints = ()
+    constraints: tuple[ConstraintSpec, ...] = ()
     if constraint_ms is not None:
         spec = ConstraintSpec(name="prime", sequence=SEQUENCE, latency_ms=constraint_ms, window_s=5.0)
         constraints = (spec,)

@@ -3,12 +3,14 @@
 The data set is not public, so the rate is a made-up curve with the published traits: 14 days of day and
 night, bursts, and a peak of 6,734 tweets/s at 2,400 s that concerns few topics, so that the filter lets more
 tweets pass and the sentiment task needs about 28 replicas more. Service times are chosen to give the replica
-counts of figure 5.9 (single digits to about 40). Hot topics have windows of 200 ms; lists are merged as they come.
+counts of figure 5.9 (single digits to about 40). Hot topics have windows of 200 ms; lists are merged as they
+come.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -48,21 +50,20 @@ def hit_ratio(seconds: float = SECONDS) -> Curve:
 
 
 def model() -> FlowModel:
-    elastic = {"replicas": 4, "minimum": 1, "maximum": 100, "queue_items": 5_000, "per_worker": 4}
+    elastic = partial(TaskModel, replicas=4, minimum=1, maximum=100, queue_items=5_000, per_worker=4)
     tasks = (
         TaskModel("source", "source", 1, load=tweet_rate(), site="source"),
-        TaskModel(
+        elastic(
             "hot_topics",
             service_s=1.0e-3,
             service=Gamma(0.5),
             every_s=0.2,
             latency="read_write",
             site="hot_topics",
-            **elastic,
         ),
         TaskModel("merger", service_s=0.1e-3, latency="read_write", site="merger"),
-        TaskModel("filter", service_s=0.4e-3, service=Gamma(0.5), site="filter", **elastic),
-        TaskModel("sentiment", service_s=5.0e-3, service=LogNormal(0.7), site="sentiment", **elastic),
+        elastic("filter", service_s=0.4e-3, service=Gamma(0.5), site="filter"),
+        elastic("sentiment", service_s=5.0e-3, service=LogNormal(0.7), site="sentiment"),
         TaskModel("sink", "sink", 1, service_s=5e-6, site="sink"),
     )
     streams = (

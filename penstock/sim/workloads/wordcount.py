@@ -1,11 +1,11 @@
-"""Word count with rate-limited tasks: Dhalion's benchmark and DS2's runs of it (OSDI 2018, sections 5.2, 5.3).
+"""Word count with rate-limited tasks: Dhalion's benchmark and DS2's runs of it (OSDI 2018, 5.2 and 5.3).
 
 Heron: 1M sentences/min; a FlatMap replica takes 100k sentences/min, a Count replica 1M words/min, 20 words a
-sentence, so the optimum is 10 and 20. Flink: two phases of 2M and then 1M sentences/s, from 10 and 5 replicas;
-there the capacities are those that make 20 and 11 replicas just enough. All rates are divided, by 10 and by
-1,000: queues of rate-limited tasks look the same on a slower clock, and there is less to simulate. The source is
-a generator: what back-pressure keeps it from emitting is never made. Replicas are 1 % faster than the nominal
-limits, because exactly 10 x 100k = 1M leaves no room for a single item more.
+sentence, so the optimum is 10 and 20. Flink: two phases of 2M and then 1M sentences/s, from 10 and 5
+replicas; there the capacities are those that make 20 and 11 replicas just enough. All rates are divided, by
+10 and by 1,000: queues of rate-limited tasks look the same on a slower clock, and there is less to simulate.
+The source is a generator: what back-pressure keeps it from emitting is never made. Replicas are 1 % faster
+than the nominal limits, because exactly 10 x 100k = 1M leaves no room for a single item more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from penstock.stats.snapshot import ConstraintSpec
 
 WORDS = 20
 SEQUENCE = ["source->flat_map", "flat_map", "flat_map->count", "count"]
-BATCHED = {"lifetime_ms": 10.0, "costs": Costs(transport_s=0.5e-3)}
+LIFETIME_MS = 10.0
+COSTS = Costs(transport_s=0.5e-3)
 
 
 def heron(seconds: float = 2_400.0, restart_s: float | None = 20.0) -> FlowModel:
@@ -79,8 +80,8 @@ def _model(
         ),
     )
     streams = (
-        StreamModel("source", "flat_map", **BATCHED),
-        StreamModel("flat_map", "count", ratio=Curve.constant(WORDS), **BATCHED),
+        StreamModel("source", "flat_map", lifetime_ms=LIFETIME_MS, costs=COSTS),
+        StreamModel("flat_map", "count", lifetime_ms=LIFETIME_MS, ratio=Curve.constant(WORDS), costs=COSTS),
     )
     constraint = ConstraintSpec(name="words", sequence=SEQUENCE, latency_ms=100.0, window_s=interval_s)
     cluster = ClusterModel(cores_per_worker=16.0, restart_s=restart_s)

@@ -1,0 +1,46 @@
+"""Simulated runs side by side on all cores: what a bench needs of them comes back in the order asked for."""
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any
+
+from penstock.policy.port import Policy
+from penstock.policy.registry import create_from_settings
+from penstock.sim.memory import keep_freed_memory
+from penstock.sim.model import FlowModel
+from penstock.sim.run import Run, simulate
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A flow model (a function and its arguments), and a policy by name or made by a function."""
+
+    model: Callable[..., FlowModel]
+    arguments: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    policy: str = "static"
+    settings: tuple[str, ...] = ()
+    make_policy: Callable[[], Policy[Any]] | None = None
+    seconds: float | None = None
+    seed: int = 1
+
+
+def run_all(jobs: Mapping[str, Job]) -> dict[str, Run]:
+    """All runs by name."""
+    processes = min(os.cpu_count() or 1, len(jobs))
+    if processes < 2:
+        return {name: run_one(job) for name, job in jobs.items()}
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        waiting = {name: pool.submit(run_one, job) for name, job in jobs.items()}
+        return {name: future.result() for name, future in waiting.items()}
+
+
+def run_one(job: Job) -> Run:
+    """One run, in this process."""
+    keep_freed_memory()
+    flow = job.model(*job.arguments, **job.options)
+    policy = job.make_policy() if job.make_policy else create_from_settings(job.policy, job.settings)
+    return simulate(flow, policy, seed=job.seed, seconds=job.seconds)

@@ -1,0 +1,128 @@
+"""`penstock simulate`: an application on the simulated engine, under any policy."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from penstock.control.recording import Recorder, decisions_path
+from penstock.policy.parameters import SettingError
+from penstock.policy.registry import UnknownPolicyError, create_from_settings
+from penstock.sim.catalogue import APPLICATIONS, UnknownWorkloadError, find_workload
+from penstock.sim.memory import keep_freed_memory
+from penstock.sim.run import Point, simulate
+from penstock.sim.summary import Summary, summarise
+
+_PROFILES = "; ".join(f"{app.name}: {', '.join(app.profiles)}" for app in APPLICATIONS.values())
+
+
+def command(
+    application: Annotated[str, typer.Argument(help=f"One of {', '.join(APPLICATIONS)}.", metavar="APP")],
+    policy: Annotated[str, typer.Option(help="Which policy decides.")] = "nephele",
+    profile: Annotated[
+        str | None, typer.Option(help=f"Which load ({_PROFILES}); the first is the default.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="How long; as long as the profile by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter of the policy, <policy>.<name>=<value>.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of a table.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Record snapshots here (one per line, for `penstock decide`) and decisions beside it."
+        ),
+    ] = None,
+) -> None:
+    """Run an application on the simulated engine and report how its constraints were kept."""
+    errors = Console(stderr=True)
+    if seconds is not None and not seconds > 0.0:
+        errors.print(f"--seconds: {seconds} is not a positive number of seconds", markup=False)
+        raise typer.Exit(2)
+    try:
+        flow = find_workload(application, profile)
+        decider = create_from_settings(policy, settings or [])
+    except (UnknownWorkloadError, UnknownPolicyError, SettingError) as error:
+        errors.print(str(error), markup=False)
+        raise typer.Exit(2) from error
+    keep_freed_memory()
+    whole_s = flow.seconds if seconds is None else seconds
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeRemainingColumn(),
+        console=errors,
+        transient=True,
+    )
+    with ExitStack() as stack:
+        try:
+            recorder = None if out is None else stack.enter_context(Recorder(out))
+        except OSError as error:
+            errors.print(f"--out: {out} cannot be written: {error.strerror}", markup=False)
+            raise typer.Exit(2) from error
+        stack.enter_context(bar)
+        job = bar.add_task(f"{flow.name} under {policy}", total=whole_s, state="")
+
+        def show(point: Point) -> None:
+            bar.update(job, completed=point.end_s, state=_state(point))
+
+        run = simulate(flow, decider, seed=seed, seconds=whole_s, recorder=recorder, each=show)
+    summary = summarise(run)
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(summary)))
+        return
+    _show(summary)
+    if out is not None:
+        typer.echo(f"snapshots: {out}\ndecisions: {decisions_path(out)}")
+
+
+def _state(point: Point) -> str:
+    latencies = ", ".join(
+        f"{name} {'?' if mean is None else f'{mean:.1f}'} ms" for name, mean in point.latency_ms.items()
+    )
+    return f"{point.end_s:,.0f} s, {point.due_per_s:,.0f}/s, {latencies}"
+
+
+def _show(summary: Summary) -> None:
+    console = Console()
+    kept = Table("constraint", "bound", "held", "mean", "p95", "broken for", "settling", title="constraints")
+    for name, outcome in summary.constraints.items():
+        kept.add_row(
+            name,
+            f"{outcome.bound_ms:g} ms",
+            f"{outcome.share_held:.1%}",
+            _milliseconds(outcome.mean_ms),
+            _milliseconds(outcome.p95_ms),
+            f"{outcome.violated_s:.0f} s",
+            f"{outcome.settling_s:.1f} s",
+        )
+    used = Table("figure", "value", title=f"{summary.flow} under {summary.policy}")
+    used.add_row("simulated", f"{summary.simulated_s:,.0f} s, {summary.items:,} items")
+    used.add_row("processed", f"{summary.processed_share:.2%}")
+    for name, hours in summary.task_hours.items():
+        used.add_row(f"task-hours of {name}", f"{hours:.2f}")
+    used.add_row("worker-hours", f"{summary.worker_hours:.2f}")
+    used.add_row("CPU of leased workers", f"{summary.cpu_share:.1%}")
+    used.add_row("scaling actions", str(summary.actions))
+    if summary.overshoot is not None:
+        used.add_row("overshoot", f"{summary.overshoot:.0%}")
+    console.print(kept)
+    console.print(used)
+
+
+def _milliseconds(value: float | None) -> str:
+    return "?" if value is None else f"{value:.1f} ms"

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 from pyspark.sql import SparkSession, functions
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.flow.layers import Layer, Layout
 

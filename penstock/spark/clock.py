@@ -1,4 +1,4 @@
-"""The second thread of a worker: keeps batch lifetimes, hears the driver, and reports, whatever the task is doing."""
+"""The second thread of a worker keeps batch lifetimes, hears the driver and reports, come what may."""
 
 import os
 import select
@@ -46,9 +46,9 @@ class Clock(threading.Thread):
 
     def _loop(self) -> None:
         next_report_ns = 0  # the first report says that the process is there
-        watched = [self._control, self._wake]
+        watched: list[socket.socket | int] = [self._control, self._wake]
         while True:
-            # Published before the deadlines are read: one that is set in between wakes the next select at once.
+            # Published before the deadlines are read: one set in between wakes the next select at once.
             self._sleeps_until_ns = next_report_ns
             now_ns = time.monotonic_ns()
             deadline_ns = self._outbox.ship_due(now_ns)

@@ -1,9 +1,9 @@
 """What happens to an item that a task cannot process: fail, skip or dead letter, as its `on_error` says."""
 
 import json
-import os
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from penstock.flow.graph import OnError
@@ -61,10 +61,10 @@ class Failures:
             "error": problem,
             "traceback": trace,
         }
-        path = os.path.join(self._dead_letters, f"{self._task}-{self._replica}.jsonl")
+        path = Path(self._dead_letters) / f"{self._task}-{self._replica}.jsonl"
         try:
-            os.makedirs(self._dead_letters, exist_ok=True)
-            with open(path, "a", encoding="utf-8") as file:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(letter) + "\n")
         except OSError as full:
             self._report(
@@ -80,6 +80,6 @@ class Failures:
 def _shown(item: Any) -> str:
     try:
         text = repr(item)
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 - users' code may raise anything
         text = f"<{type(item).__name__} whose repr raised {problem!r}>"
     return text if len(text) <= _REPR_LIMIT else text[:_REPR_LIMIT] + f"... ({len(text)} characters)"

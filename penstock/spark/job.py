@@ -6,13 +6,13 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
 import msgspec
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.durations import milliseconds, seconds
 from penstock.flow.errors import FlowError
@@ -20,6 +20,9 @@ from penstock.flow.layers import Layout
 from penstock.spark.bridge import Bridge
 from penstock.spark.metrics import Ledger, Metrics
 from penstock.spark.routes import Settings, routes
+from penstock.stats.observed import observed
+from penstock.stats.snapshot import Snapshot
+from penstock.stats.summary import summarise
 
 Duration = str | float | timedelta
 State = Literal["running", "draining", "stopped", "failed"]
@@ -31,7 +34,7 @@ _CLOSE_MS = 10_000
 _BOUNDARY_MS = 120_000
 
 
-class JobFailed(RuntimeError):
+class JobFailed(RuntimeError):  # noqa: N818 - said of a job, as users say it
     """The flow has stopped by itself; the message names the task, the item and the error."""
 
 
@@ -102,11 +105,15 @@ class Job:
             raise self._error
         return over
 
+    def await_end(self, timeout_s: float) -> bool:
+        """Whether the flow is over, well or not, within that time."""
+        return self._over.wait(max(0.0, timeout_s))
+
     def stop(self, timeout: Duration = "60 s") -> None:
         """Let the sources end, drain everything, commit, and leave nothing behind.
 
-        When the drain takes longer than `timeout`, the batch is abandoned; a later start on the same checkpoint
-        replays it.
+        When the drain takes longer than `timeout`, the batch is abandoned; a later start on the same
+        checkpoint replays it.
         """
         with self._changing:
             if self._state != "running":
@@ -121,6 +128,40 @@ class Job:
         """Totals of every task, and the latency at the sinks; at most about a second old."""
         pools = {task.name: self._layout.unit_of(task.name).pool for task in self._layout.graph.tasks}
         return self._ledger.metrics(dict(self._settings.active), pools)
+
+    def snapshot(self, interval_s: float) -> Snapshot:
+        """What was measured since the last call, `interval_s` seconds ago, as a policy reads it."""
+        graph = self._layout.graph
+        window = self._ledger.take_window()
+        summary = summarise(window.replicas.values(), window.channels.values())
+        snapshot = observed(
+            graph,
+            summary,
+            interval_s=interval_s,
+            active=self._settings.active,
+            lifetimes_ms=self._settings.lifetime_ms,
+            chains=[[task.name] for task in graph.tasks if task.kind == "task"],
+        )
+        backlog = self._ledger.backlog({stream.name: stream.receiver for stream in graph.streams})
+        tasks = {
+            name: msgspec.structs.replace(task, backlog_total=backlog.get(name))
+            for name, task in snapshot.tasks.items()
+        }
+        return msgspec.structs.replace(snapshot, tasks=tasks)
+
+    def adapt(self, replicas: Mapping[str, int], lifetimes_ms: Mapping[str, float]) -> None:
+        """Turn all switches of a decision at once; pools grow at a boundary when they have to."""
+        with self._changing:
+            self._check_running()
+            for task, count in replicas.items():
+                if count > self._layout.unit_of(task).pool:
+                    largest = self._layout.graph.task(task).parallelism.max
+                    self.set_pool(task, min(largest, max(count, 2 * self._layout.unit_of(task).pool)))
+            lifetimes = {**self._settings.lifetime_ms, **lifetimes_ms}
+            self._publish(msgspec.structs.replace(self._settings, lifetime_ms=lifetimes))
+            for task, count in replicas.items():
+                if count != self._settings.active[task]:
+                    self.set_active(task, count)
 
     def set_active(self, task: str, replicas: int) -> None:
         """Use that many replicas of a task's pool, from the next envelope on.
@@ -175,7 +216,8 @@ class Job:
             layout = self._layout.with_pools({task: replicas})
             if layout.slots > self._slots:
                 raise FlowError(
-                    f'a pool of {replicas} for task "{task}" needs {layout.slots} task slots and Spark has {self._slots}'
+                    f'a pool of {replicas} for task "{task}" needs {layout.slots} task slots'
+                    f" and Spark has {self._slots}"
                 )
             active = {
                 name: min(count, layout.unit_of(name).pool) for name, count in self._settings.active.items()
@@ -248,7 +290,7 @@ class Job:
                             self._finish("stopped", None)
                     finally:
                         self._changing.release()
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - a JVM that goes away raises many things
                 if not self._over.is_set():
                     self._conclude("failed", JobFailed(f"Spark is gone: {problem}"))
                 return

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from zlib import crc32
 
 KEY_GROUPS = 4096
-"""Keys are hashed to groups and groups are dealt to replicas in ranges, so that few keys move in a rescale."""
+"""Keys are hashed to groups, and groups dealt to replicas in ranges: few keys move in a rescale."""
 
 
 def key_group(key: Hashable) -> int:
@@ -33,5 +33,6 @@ def _digest(key: Hashable) -> int:
             digest = crc32(_digest(part).to_bytes(4, "little"), digest)
         return digest
     raise TypeError(
-        f"a key of type {type(key).__name__} has no stable hash; use str, bytes, a number, None or a tuple of these"
+        f"a key of type {type(key).__name__} has no stable hash;"
+        " use str, bytes, a number, None or a tuple of these"
     )

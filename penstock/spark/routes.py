@@ -1,4 +1,4 @@
-"""Addressing: where the receivers of each stream are, as the driver computes it and a worker uses it. Pure."""
+"""Addressing: where the receivers of each stream are, as the driver computes and a worker uses it. Pure."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from penstock.spark.outbox import REMOTE, Channel
 
 
 class StreamRoute(msgspec.Struct, frozen=True):
-    """The receiving replicas [first, first + pool) of a layer; `via` is the relay in between, if layers are skipped."""
+    """The receiving replicas [first, first + pool) of a layer; `via` is the relay if layers are skipped."""
 
     layer: int
     first: int
@@ -27,7 +27,7 @@ class StreamRoute(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What a worker must know of the running flow: addresses, and the switches that can change at any time."""
+    """What a worker must know of the running flow: addresses, and the switches that may change any time."""
 
     routes: dict[str, StreamRoute]
     active: dict[str, int]

@@ -6,7 +6,7 @@ import tempfile
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import cloudpickle
 import msgspec
@@ -17,13 +17,15 @@ from penstock.flow.flow import Flow
 from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout, lay_out, max_slots
 from penstock.flow.pickling import check_picklable
-from penstock.io.protocol import Source
 from penstock.spark.bridge import Bridge
 from penstock.spark.job import Duration, Job
 from penstock.spark.plan import Plan
 from penstock.spark.routes import Settings, routes
 from penstock.spark.session import session
 from penstock.spark.sourcing import Position
+
+if TYPE_CHECKING:
+    from penstock.io.protocol import Source
 
 
 def run(
@@ -95,5 +97,5 @@ def _needs(layout: Layout) -> str:
 
 def _python_path() -> str:
     """Workers import what the driver can import."""
-    places = [place or os.getcwd() for place in sys.path]
-    return os.pathsep.join(dict.fromkeys(place for place in places if os.path.exists(place)))
+    places = [place or str(Path.cwd()) for place in sys.path]
+    return os.pathsep.join(dict.fromkeys(place for place in places if Path(place).exists()))

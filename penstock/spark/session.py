@@ -20,12 +20,13 @@ def session(
 ) -> SparkSession:
     """A session with at least `slots` task slots; `local[slots]` if no master is named.
 
-    A session that is there already is used if it was started for Penstock and is large enough. One that Penstock
-    started itself, that runs nothing and is too small is started anew.
+    A session that is there already is used if it was started for Penstock and is large enough. One that
+    Penstock started itself, that runs nothing and is too small is started anew.
     """
     if pyspark_version != SPARK_VERSION:
         raise FlowError(
-            f"Penstock works with pyspark {SPARK_VERSION}, not {pyspark_version}; install pyspark=={SPARK_VERSION}"
+            f"Penstock works with pyspark {SPARK_VERSION}, not {pyspark_version};"
+            f" install pyspark=={SPARK_VERSION}"
         )
     if not settings.JAR.exists():
         raise FlowError("the Java bridge is not built; run `make bridge`, or install Penstock from a wheel")
@@ -69,8 +70,9 @@ def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> Spa
         )
     if found < slots:
         raise FlowError(
-            f"Spark has {found} task slots on {spark.sparkContext.master} and {slots} are needed at the same time"
-            f"{': ' if needed_by else ''}{needed_by}; give it more cores, lower spark.task.cpus, or make pools smaller"
+            f"Spark has {found} task slots on {spark.sparkContext.master} and {slots} are needed at the same"
+            f" time{': ' if needed_by else ''}{needed_by};"
+            " give it more cores, lower spark.task.cpus, or make pools smaller"
         )
     return spark
 
@@ -78,7 +80,7 @@ def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> Spa
 def _slots(spark: SparkSession) -> int:
     """How many tasks may run at once: cores over `spark.task.cpus`, once all executors are there."""
     context = spark.sparkContext
-    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", context.master)
+    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", context.master or "")
     if cluster is not None:
         _await_cores(spark, int(cluster[1]) * int(cluster[2]))
     cpus = float(context.getConf().get("spark.task.cpus", "1") or 1)

@@ -32,7 +32,7 @@ _AT = Struct("<IBqI")
 _RECEIVE_BYTES = 1 << 16
 
 
-class ChannelClosed(Exception):
+class ChannelClosed(Exception):  # noqa: N818 - no error: how a worker learns that it may go
     """The bridge has gone."""
 
 

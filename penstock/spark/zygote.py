@@ -3,7 +3,8 @@
     stdin   u32 length (big endian) and the pickled plan, then lines: "fork TOKEN", "kill TOKEN"
     stdout  lines: "ready" | "error TEXT", "forked TOKEN PID", "exited TOKEN STATUS"
 
-The end of stdin means that the executor is gone: children are killed, and the private directory of the socket too.
+The end of stdin means that the executor is gone: children are killed, and the socket's private directory
+is removed.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ import socket
 import struct
 import sys
 import traceback
+from pathlib import Path
 from typing import IO, NoReturn
 
 import cloudpickle
@@ -38,7 +40,7 @@ class Zygote:
         """Obey until stdin ends."""
         wake_in, wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_out, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
         pending = b""
         while True:
             ready = select.select([0, wake_in], [], [])[0]
@@ -109,7 +111,7 @@ def _be_worker(plan: Plan, address: str, token: int) -> NoReturn:
         worker.main(plan, *channels)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 1
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - a child must never return into its parent's loop
         traceback.print_exc()
     finally:
         os._exit(status)
@@ -141,7 +143,7 @@ def main(address: str) -> None:
         plan = _read_plan()
     except EOFError:
         return
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - users' modules may raise anything when imported
         text = "the flow cannot be loaded in a worker:\n" + traceback.format_exc()
         events.write("error " + text.replace("\n", "\\n") + "\n")
         events.flush()
@@ -156,8 +158,8 @@ def main(address: str) -> None:
     finally:
         zygote.kill_all()
         with contextlib.suppress(OSError):
-            os.unlink(address)
-            os.rmdir(os.path.dirname(address))
+            Path(address).unlink()
+            Path(address).parent.rmdir()
 
 
 if __name__ == "__main__":

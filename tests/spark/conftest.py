@@ -17,7 +17,7 @@ SLOTS = 48
 
 @pytest.fixture(scope="session")
 def private_tmp() -> Iterator[Path]:
-    """A temporary directory of our own, so that what others leave in the common one is not held against us."""
+    """A temporary directory of our own, so that what others leave in the common one does not count."""
     with tempfile.TemporaryDirectory(prefix="pt-", dir="/tmp", ignore_cleanup_errors=True) as place:
         usual, tempfile.tempdir = tempfile.tempdir, place
         yield Path(place)

@@ -11,7 +11,7 @@ class Item(NamedTuple):
     """An item that knows where it came from."""
 
     partition: int
-    index: int
+    index: int  # type: ignore[assignment]  # of a tuple's methods, none of which is used
 
 
 def make_item(partition: int, index: int, seed: int) -> Item:

@@ -26,7 +26,8 @@ if __name__ == "__main__":
     flow = ps.Flow("spread")
     source = flow.source(numbered(6000, rate=1500, partitions=2), name="numbers")
     placed = source.map(where, parallelism=ps.elastic(2, 6, initial=4, pool=6))
-    source.by_key(lambda item: item.index % 7).map(where, name="keyed", parallelism=2).sink(collector, name="keys")
+    keyed = source.by_key(lambda item: item.index % 7).map(where, name="keyed", parallelism=2)
+    keyed.sink(collector, name="keys")
     placed.sink(collector, name="out")
     master = "local-cluster[2,8,1024]"
     try:

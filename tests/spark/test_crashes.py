@@ -1,4 +1,4 @@
-"""Workers that die: what they held is processed again by their successors, and an item that kills is put aside."""
+"""Workers that die: what they held is processed again by successors, and an item that kills is put aside."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Stopping, resuming, and being killed: nothing is lost, and nothing doubled beyond what was not committed."""
+"""Stopping, resuming, and being killed: nothing is lost, and only the uncommitted comes twice."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What can be turned while a batch runs, and what changes at a boundary: nothing lost, doubled or reordered."""
+"""What changes while a batch runs, and what at a boundary: nothing lost, doubled or reordered."""
 
 import time
 from collections import defaultdict

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from penstock.flow.graph import Codec
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, assert_exactly_once, assert_ordered, numbered
 
@@ -163,7 +164,7 @@ def test_timer_runs_while_nothing_arrives(spark: SparkSession, collector: Collec
 
 
 @pytest.mark.parametrize("codec", ["bytes", "arrow"])
-def test_codecs_carry_their_items(spark: SparkSession, collector: Collector, codec: str) -> None:
+def test_codecs_carry_their_items(spark: SparkSession, collector: Collector, codec: Codec) -> None:
     def code(item: Item) -> Any:
         if codec == "bytes":
             return f"{item.index}".encode()

@@ -1,10 +1,13 @@
 """What a task sees of the machinery around it."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from penstock.flow.graph import Task
-from penstock.spark.envelope import ItemId
 from penstock.spark.outbox import OutStream
+
+if TYPE_CHECKING:
+    from penstock.spark.envelope import ItemId
 
 
 class Context:
@@ -24,7 +27,10 @@ class Context:
 class Out:
     """Where a task puts its results: `out(item)`, or `out(item, "late")` for a named output."""
 
-    def __init__(self, task: Task, streams: list[OutStream]) -> None:
+    def __init__(
+        self, task: Task, streams: list[OutStream], on_write: Callable[[], None] | None = None
+    ) -> None:
+        self._on_write = on_write
         self._task = task.name
         self._streams = {
             name: [stream for stream in streams if stream.spec.output == name] for name in task.outputs
@@ -33,6 +39,8 @@ class Out:
 
     def __call__(self, item: Any, output: str | None = None) -> None:
         """Send an item to every stream of an output, the first one if none is named."""
+        if self._on_write is not None:
+            self._on_write()
         for stream in self._first if output is None else self._named(output):
             stream.put(item)
 

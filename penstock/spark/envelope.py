@@ -25,6 +25,9 @@ _CODECS: tuple[Codec, ...] = ("pickle", "bytes", "arrow")
 
 ItemId = tuple[int, ...]
 
+UNKNOWN_ORIGIN = 0
+"""Origin time of a tagged item that stems from no single item of a source."""
+
 
 class EnvelopeError(ValueError):
     """The bytes are not a whole envelope."""

@@ -1,10 +1,12 @@
 """What the driver knows of a running flow from the reports of its workers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from penstock.stats.report import ChannelReport, ReplicaReport
 from penstock.stats.sketch import Sketch
 
 
@@ -20,6 +22,7 @@ class WorkerReport(msgspec.Struct, frozen=True):
     skipped: int
     dead_lettered: int
     latency_ms: dict[str, Any]
+    sent: dict[str, int] = {}
 
 
 class Restart(msgspec.Struct, frozen=True):
@@ -39,12 +42,14 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """One report; exactly one of its fields is there."""
+    """One report: of a worker, with what its last interval showed, or of one of the other three events."""
 
     worker: WorkerReport | None = None
     restarted: Restart | None = None
     failed: Failure | None = None
     gone: int | None = None
+    interval: ReplicaReport | None = None
+    channels: list[ChannelReport] = []
 
 
 @dataclass(slots=True)
@@ -64,10 +69,27 @@ class TaskMetrics:
 
 @dataclass(slots=True)
 class Metrics:
-    """A moment of a flow: every task's totals, and the latency of sampled items from due time to each sink."""
+    """A moment of a flow: every task's totals, and the latency of samples from due time to each sink."""
 
     tasks: dict[str, TaskMetrics]
     latency: dict[str, Sketch]
+
+
+class Window:
+    """The interval reports since the last look, those of one replica or channel put together."""
+
+    def __init__(self) -> None:
+        self.replicas: dict[tuple[str, int], ReplicaReport] = {}
+        self.channels: dict[tuple[str, int, int], ChannelReport] = {}
+
+    def add(self, replica: ReplicaReport, channels: list[ChannelReport]) -> None:
+        """One second of one worker."""
+        key = (replica.task, replica.replica)
+        self.replicas[key] = self.replicas[key].merged(replica) if key in self.replicas else replica
+        for channel in channels:
+            ends = (channel.stream, channel.sender, channel.receiver)
+            known = self.channels.get(ends)
+            self.channels[ends] = channel if known is None else known.merged(channel)
 
 
 class Ledger:
@@ -78,18 +100,35 @@ class Ledger:
         self._latest: dict[int, WorkerReport] = {}
         self._restarts: list[Restart] = []
         self._gone: set[int] = set()
+        self._window = Window()
 
     def add(self, reports: bytes) -> None:
         """Take in a JSON array of reports."""
         for report in msgspec.json.decode(reports, type=list[Report]):
             if report.worker is not None:
                 self._latest[report.worker.pid] = report.worker
+            if report.interval is not None:
+                self._window.add(report.interval, report.channels)
             if report.restarted is not None:
                 self._restarts.append(report.restarted)
             if report.gone is not None:
                 self._gone.add(report.gone)
             if report.failed is not None and self.failure is None:
                 self.failure = report.failed
+
+    def take_window(self) -> Window:
+        """What was measured since the last call."""
+        window, self._window = self._window, Window()
+        return window
+
+    def backlog(self, inputs: Mapping[str, str]) -> dict[str, int]:
+        """Items sent to each task and not processed by it; `inputs` says who receives each stream."""
+        waiting: dict[str, int] = {}
+        for worker in self._latest.values():
+            waiting[worker.task] = waiting.get(worker.task, 0) - worker.items_in
+            for stream, count in worker.sent.items():
+                waiting[inputs[stream]] = waiting.get(inputs[stream], 0) + count
+        return {task: max(0, count) for task, count in waiting.items()}
 
     def metrics(self, active: dict[str, int], pools: dict[str, int]) -> Metrics:
         """Sum everything up."""

@@ -1,9 +1,9 @@
 """What a worker sends: open envelopes, when they are shipped, and which inputs are thereby done with.
 
 Two threads meet here. The task's thread puts items in; the clock's thread ships what has reached its batch
-lifetime. Putting takes no lock: an item is first appended, then the stream is opened if it is not, while shipping
-first closes the stream and then takes what it finds, so no item is ever left without a deadline. Shipping holds
-the lock, so the envelopes of a channel leave in order.
+lifetime. Putting takes no lock: an item is first appended, then the stream is opened if it is not, while
+shipping first closes the stream and then takes what it finds, so no item is ever left without a deadline.
+Shipping holds the lock, so the envelopes of a channel leave in order.
 """
 
 import threading
@@ -21,9 +21,10 @@ ITEM_LIMIT_BYTES = 64 << 20
 
 _FIRST_COUNT_LIMIT = 64
 _GROWTH = 8
+_PROMPT_NS = 200_000  # a send that takes longer was waiting for room, and waiting is not useful time
 
 
-class Unshippable(Exception):
+class Unshippable(Exception):  # noqa: N818 - said of an item
     """An item that cannot be put into an envelope."""
 
 
@@ -65,6 +66,7 @@ class OutStream:
         self.deadline_ns = 0
         self.first_input = 0
         self.count_limit = _FIRST_COUNT_LIMIT
+        self.shipped_items = 0
         self.pool: list[Channel] = []
         self.active: Sequence[Channel] = ()
         self._outbox = outbox
@@ -148,7 +150,8 @@ class Outbox:
         self.acknowledged = 0
         self.shipped_items = 0
         self.shipped_envelopes = 0
-        self.wake_clock: Callable[[int], None] = lambda deadline_ns: None
+        self.waited_ns = 0
+        self.wake_clock: Callable[[int], None] = lambda _: None
         self.on_unshippable: Callable[[OutStream, Any, Exception], None] = _refuse
         self._send = send
         self._children = 0
@@ -160,7 +163,7 @@ class Outbox:
         self._children = 0
 
     def child_id(self, copy: int | None) -> ItemId | None:
-        """Id of the next output: its parent's, its number among the outputs of the parent, its broadcast copy."""
+        """Id of the next output: its parent's, its number among the parent's outputs, its broadcast copy."""
         if self.parent_id is None:
             return None
         number = self._children
@@ -240,7 +243,7 @@ class Outbox:
             del channel.ids[:count]
         try:
             body = _dump(items, stream)
-        except Exception:
+        except Exception:  # noqa: BLE001 - a user's item may raise anything when coded
             items, ids, tags = self._salvage(stream, items, ids, tags)
             if not items:
                 return
@@ -263,7 +266,12 @@ class Outbox:
         self.acknowledged = self.done_input()
         self.shipped_items += count
         self.shipped_envelopes += 1
+        stream.shipped_items += count
+        started_ns = time.monotonic_ns()
         self._send(out_frame(self.acknowledged, channel.target, channel.stage, envelope))
+        took_ns = time.monotonic_ns() - started_ns
+        if took_ns > _PROMPT_NS:
+            self.waited_ns += took_ns
 
     def _salvage(
         self, stream: OutStream, items: list[Any], ids: list[ItemId | None] | None, tags: list[Tag]
@@ -274,7 +282,7 @@ class Outbox:
             try:
                 _dump([item], stream)
                 good.append(index)
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - as above
                 self.on_unshippable(stream, item, problem)
         moved = {old: new for new, old in enumerate(good)}
         return (
@@ -294,7 +302,7 @@ def _dump(items: list[Any], stream: OutStream) -> bytes:
     return body
 
 
-def _refuse(stream: OutStream, item: Any, problem: Exception) -> None:
+def _refuse(_stream: OutStream, _item: Any, problem: Exception) -> None:
     raise problem
 
 

@@ -74,7 +74,10 @@ class Sourcing:
                 continue
             chunk += 1
             self._outbox.current_input = chunk
+            started_ns, waited_ns = time.monotonic_ns(), self._outbox.waited_ns
             self._send(items, due_ns, at.ordinal)
+            waited_ns = self._outbox.waited_ns - waited_ns
+            self._measured.source_read(len(items), time.monotonic_ns() - started_ns - waited_ns)
             self._outbox.finished_input = chunk
             at = Position(at.ordinal + len(items), reader.offset)
             marks.append((chunk, at))
@@ -107,7 +110,6 @@ class Sourcing:
 
     def _send(self, items: list[Any], due_ns: list[int] | None, ordinal: int) -> None:
         streams = self._outbox.streams
-        self._measured.items_in += len(items)
         with_ids = self._outbox.with_ids
         for index, item in enumerate(items):
             origin_ns = None

@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.spark.clock import Clock
 from penstock.spark.context import Context, Out
-from penstock.spark.envelope import Envelope, decode
+from penstock.spark.envelope import UNKNOWN_ORIGIN, Envelope, Tag, decode
 from penstock.spark.failures import Failures
 from penstock.spark.measure import Measurements
 from penstock.spark.outbox import Outbox, OutStream
@@ -65,14 +65,17 @@ class Worker:
             OutStream(self._outbox, stream, numbers[stream.name]) for stream in graph.outputs_of(task.name)
         ]
         self._failures = Failures(task.name, order.replica, task.on_error, plan.dead_letters, self._fail)
-        self._outbox.on_unshippable = lambda stream, item, problem: self._failures.item_failed(item, problem)
-        self._measured = Measurements(task.name, order.replica, self._outbox, self._failures)
+        self._outbox.on_unshippable = lambda _, item, problem: self._failures.item_failed(item, problem)
+        self._measured = Measurements(
+            task.name, order.replica, task.latency, self._outbox, self._failures, self._stream_names
+        )
         self._settings = order.settings
         self._sourcing: Sourcing | None = None
         if task.kind == "source":
             self._sourcing = Sourcing(task, order.replica, self._outbox, self._measured, self._inbox)
         else:
-            out = Out(task, self._outbox.streams)
+            gathers = task.latency == "read_write"
+            out = Out(task, self._outbox.streams, self._measured.wrote if gathers else None)
             self._body = Body(task, self._context, out)
         self._every_ns = None if task.every_ms is None else round(task.every_ms * 1e6)
         self._next_timer_ns: int | None = None
@@ -84,7 +87,7 @@ class Worker:
         if self._sourcing is None:
             try:
                 self._body.open()
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - users' code may raise anything
                 self._failures.broken("open()", problem)
         self._clock.start()
         order: StartOrder | None = first
@@ -113,7 +116,7 @@ class Worker:
                 position = {"source": self._sourcing.run(order.source)}
             except ChannelClosed:
                 os._exit(0)
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - users' code may raise anything
                 self._failures.broken("reading the source", problem)
             last = False
         self._end_batch(position, last=last)
@@ -163,10 +166,11 @@ class Worker:
         assert self._every_ns is not None
         late_ns = time.monotonic_ns() - self._next_timer_ns
         self._next_timer_ns += self._every_ns * (1 + late_ns // self._every_ns)
-        self._outbox.begin_item(None, None)
+        # What a timer sends is little and stems from no single item: all of it is timed from here on.
+        self._outbox.begin_item(None, UNKNOWN_ORIGIN if self._settings.sampling else None)
         try:
             self._body.timer()
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - users' code may raise anything
             self._failures.broken("timer()", problem)
 
     def _acknowledge(self) -> None:
@@ -174,20 +178,23 @@ class Worker:
         self._unacknowledged = self._outbox.finished_input - self._outbox.acknowledged
 
     def _process(self, body: memoryview) -> None:
-        sequence, _, careful, poisoned, data = read_data(body)
+        sequence, arrived_ns, careful, poisoned, data = read_data(body)
+        started_ns = time.monotonic_ns()
         envelope = decode(data)
         outbox = self._outbox
         outbox.current_input = sequence
+        waited_ns = outbox.waited_ns
         self._context.input = self._stream_names[envelope.stream]
         if careful:
-            self._process_carefully(sequence, envelope, poisoned)
+            self._process_carefully(sequence, envelope, arrived_ns, poisoned)
         elif envelope.ids is None and not envelope.tags:
             outbox.begin_item(None, None)
             self._process_plain(envelope.items)
         else:
-            self._process_marked(envelope)
-        self._measured.items_in += len(envelope.items)
+            self._process_marked(envelope, arrived_ns)
         outbox.finished_input = sequence
+        useful_ns = time.monotonic_ns() - started_ns - (outbox.waited_ns - waited_ns)
+        self._measured.envelope_done(envelope, arrived_ns, useful_ns)
         self._unacknowledged += 1
         if careful or self._unacknowledged >= _ACK_EVERY:
             self._acknowledge()
@@ -201,34 +208,41 @@ class Worker:
                 for index in range(start, len(items)):
                     step(items[index])
                 return
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - users' code may raise anything
                 self._failures.item_failed(items[index], problem)
                 start = index + 1
 
-    def _process_marked(self, envelope: Envelope) -> None:
-        origins = {tag.item: tag.origin_ns for tag in envelope.tags}
-        for index, item in enumerate(envelope.items):
-            self._process_one(envelope, index, item, origins.get(index))
+    def _process_marked(self, envelope: Envelope, arrived_ns: int) -> None:
+        tags = {tag.item: tag for tag in envelope.tags}
+        for index in range(len(envelope.items)):
+            self._process_one(envelope, index, tags.get(index), arrived_ns)
 
-    def _process_one(self, envelope: Envelope, index: int, item: Any, origin_ns: int | None) -> None:
+    def _process_one(self, envelope: Envelope, index: int, tag: Tag | None, arrived_ns: int) -> None:
         item_id = None if envelope.ids is None else envelope.ids[index]
+        item = envelope.items[index]
         self._context.item_id = item_id
-        self._outbox.begin_item(item_id, origin_ns)
+        self._outbox.begin_item(item_id, None if tag is None else tag.origin_ns)
+        if tag is None:
+            self._step(item)
+        else:
+            self._measured.time_item(envelope, tag, arrived_ns, lambda: self._step(item))
+
+    def _step(self, item: Any) -> None:
         try:
             self._body.step(item)
         except Exception as problem:
             self._failures.item_failed(item, problem)
-        if origin_ns is not None and not self._outbox.streams:
-            self._measured.latency_ms.add((time.monotonic_ns() - origin_ns) * 1e-6)
 
-    def _process_carefully(self, sequence: int, envelope: Envelope, poisoned: list[int]) -> None:
-        origins = {tag.item: tag.origin_ns for tag in envelope.tags}
+    def _process_carefully(
+        self, sequence: int, envelope: Envelope, arrived_ns: int, poisoned: list[int]
+    ) -> None:
+        tags = {tag.item: tag for tag in envelope.tags}
         for index, item in enumerate(envelope.items):
             if index in poisoned:
                 self._failures.item_killed(item)
                 continue
             self._outbox.send(at_frame(sequence, index))
-            self._process_one(envelope, index, item, origins.get(index))
+            self._process_one(envelope, index, tags.get(index), arrived_ns)
 
     def _end_batch(self, position: dict[str, Any], *, last: bool) -> None:
         self._outbox.begin_item(None, None)
@@ -237,7 +251,7 @@ class Worker:
                 if last:
                     self._body.close()
                 self._body.flush()
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - users' code may raise anything
                 self._failures.broken("close()" if last else "flush()", problem)
         self._outbox.flush()
         self._outbox.acknowledge()

@@ -30,6 +30,15 @@ class ChannelMoments(msgspec.Struct, frozen=True):
     transport_ms: Moments = Moments()
     queue_wait_ms: Moments = Moments()
 
+    def merged(self, later: "ChannelMoments") -> "ChannelMoments":
+        """This interval and a later one of the same channel."""
+        return ChannelMoments(
+            self.latency_ms.merged(later.latency_ms),
+            self.output_batch_ms.merged(later.output_batch_ms),
+            self.transport_ms.merged(later.transport_ms),
+            self.queue_wait_ms.merged(later.queue_wait_ms),
+        )
+
 
 class ChannelTimes:
     """Collects the times of the tagged items of one channel."""

@@ -1,0 +1,70 @@
+"""The controller of a running flow: a thread of the driver that never holds up the data."""
+
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+from penstock.control.loop import Controller, Cycle
+from penstock.control.recording import Recorder
+from penstock.durations import Duration, seconds
+from penstock.flow.errors import FlowError
+from penstock.policy.guards.compose import guarded
+from penstock.policy.guards.parameters import GuardParameters
+from penstock.policy.parameters import parse_settings
+from penstock.policy.registry import create_policy, parameters_type
+from penstock.spark.engine import SparkEngine
+from penstock.spark.job import Job
+
+_SHORTEST_S = 1.0
+_CYCLES_KEPT = 1000
+
+
+class Control:
+    """Drives a job with a policy. When it dies, the job keeps its last configuration."""
+
+    def __init__(
+        self,
+        job: Job,
+        policy: str,
+        *,
+        settings: Iterable[str] = (),
+        interval: Duration = "5 s",
+        apply: bool = True,
+        recording: Path | str | None = None,
+    ) -> None:
+        interval_s = seconds(interval)
+        if interval_s < _SHORTEST_S:
+            raise FlowError(f"an adjustment interval of {interval_s} s is shorter than {_SHORTEST_S} s")
+        groups = parse_settings(settings, {policy: parameters_type(policy), "guards": GuardParameters})
+        chosen = guarded(create_policy(policy, groups[policy]), groups["guards"])
+        self.problem: str | None = None
+        self._cycles: deque[Cycle] = deque(maxlen=_CYCLES_KEPT)
+        self._recorder = None if recording is None else Recorder(Path(recording))
+        engine = SparkEngine(job, interval_s, only_recommend=not apply)
+        self._controller = Controller(engine, chosen, time.time, self._recorder)
+        self._thread = threading.Thread(target=self._drive, name="penstock-control", daemon=True)
+        self._thread.start()
+
+    def cycles(self) -> list[Cycle]:
+        """What was observed and decided, oldest first."""
+        return list(self._cycles)
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait until the job, and with it the control, is over."""
+        self._thread.join(timeout_s)
+
+    def _drive(self) -> None:
+        try:
+            for cycle in self._controller.cycles():
+                self._cycles.append(cycle)
+        except Exception as problem:
+            self.problem = f"the controller has stopped, the flow keeps its last configuration: {problem!r}"
+            print(f"penstock: {self.problem}", file=sys.stderr)
+            traceback.print_exc()
+        finally:
+            if self._recorder is not None:
+                self._recorder.close()

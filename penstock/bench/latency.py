@@ -35,7 +35,7 @@ class Length:
 
 
 LENGTHS = {
-    Effort.QUICK: Length(turn_s=4.5, warm_up_s=2, turns=1, first_s=2),
+    Effort.QUICK: Length(turn_s=4.5, warm_up_s=2, turns=1, first_s=3),
     Effort.FULL: Length(turn_s=20, warm_up_s=8, turns=3, first_s=30),
 }
 

@@ -8,8 +8,8 @@ Shipping holds the lock, so the envelopes of a channel leave in order.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from penstock.flow.graph import ITEM_ID, Stream
 from penstock.spark.envelope import Address, ItemId, Tag, dump_items, encode
@@ -207,8 +207,8 @@ class Outbox:
         with self.lock:
             done = self.done_input()
             if done > self.acknowledged or mark:
-                self.acknowledged = done
-                self._send(ack_frame(done, mark))
+                self.acknowledged = max(self.acknowledged, done)
+                self._send(ack_frame(self.acknowledged, mark))
 
     def done_input(self) -> int:
         """The last input that is processed and of which nothing waits in an open envelope."""
@@ -226,11 +226,14 @@ class Outbox:
     def _ship_all(self, stream: OutStream) -> None:
         with self.lock:
             stream.is_open = False
-            for channel in stream.pool:
-                if channel.items:
-                    self._ship(stream, channel)
+            waiting = [channel for channel in stream.pool if channel.items]
+            for channel in waiting[:-1]:
+                self._ship(stream, channel, acknowledging=False)
+            for channel in waiting[-1:]:
+                self._ship(stream, channel)
 
-    def _ship(self, stream: OutStream, channel: Channel) -> None:
+    def _ship(self, stream: OutStream, channel: Channel, *, acknowledging: bool = True) -> None:
+        """Ship what a channel holds; only the last envelope that is waiting may acknowledge its inputs."""
         count = len(channel.items)
         if not count:
             return
@@ -241,14 +244,14 @@ class Outbox:
         if self.with_ids:
             ids = channel.ids[:count]
             del channel.ids[:count]
-        try:
-            body = _dump(items, stream)
-        except Exception:  # noqa: BLE001 - a user's item may raise anything when coded
-            items, ids, tags = self._salvage(stream, items, ids, tags)
-            if not items:
-                return
-            body = _dump(items, stream)
-            count = len(items)
+        parts = list(self._parts(stream, _Part(items, ids, tags)))
+        for left, (part, body) in enumerate(parts, 1 - len(parts)):
+            if acknowledging and not left:
+                self.acknowledged = max(self.acknowledged, self.done_input())
+            self._send_envelope(stream, channel, part, body)
+
+    def _send_envelope(self, stream: OutStream, channel: Channel, part: "_Part", body: bytes) -> None:
+        count = len(part.items)
         if stream.lifetime_ns:
             fitting = stream.spec.batch_bytes * count // max(1, len(body))
             stream.count_limit = max(1, min(fitting, _GROWTH * max(count, _FIRST_COUNT_LIMIT)))
@@ -260,10 +263,9 @@ class Outbox:
             body,
             count,
             stream.spec.codec,
-            tags,
-            ids,
+            part.tags,
+            part.ids,
         )
-        self.acknowledged = self.done_input()
         self.shipped_items += count
         self.shipped_envelopes += 1
         stream.shipped_items += count
@@ -273,22 +275,38 @@ class Outbox:
         if took_ns > _PROMPT_NS:
             self.waited_ns += took_ns
 
-    def _salvage(
-        self, stream: OutStream, items: list[Any], ids: list[ItemId | None] | None, tags: list[Tag]
-    ) -> tuple[list[Any], list[ItemId | None] | None, list[Tag]]:
-        """Part the items that can travel from those that cannot, and hand the latter to the error policy."""
-        good: list[int] = []
-        for index, item in enumerate(items):
-            try:
-                _dump([item], stream)
-                good.append(index)
-            except Exception as problem:  # noqa: BLE001 - as above
-                self.on_unshippable(stream, item, problem)
-        moved = {old: new for new, old in enumerate(good)}
-        return (
-            [items[i] for i in good],
-            None if ids is None else [ids[i] for i in good],
-            [tag._replace(item=moved[tag.item]) for tag in tags if tag.item in moved],
+    def _parts(self, stream: OutStream, part: "_Part") -> Iterator[tuple["_Part", bytes]]:
+        """Code the items, in as many envelopes as it takes.
+
+        What cannot be coded, or is too large, is halved until the items at fault stand alone: those are
+        handed to the error policy, and all others travel in their order.
+        """
+        try:
+            body = _dump(part.items, stream)
+        except Exception as problem:  # noqa: BLE001 - a user's item may raise anything when coded
+            if len(part.items) == 1:
+                self.on_unshippable(stream, part.items[0], problem)
+                return
+            middle = len(part.items) // 2
+            yield from self._parts(stream, part.cut(0, middle))
+            yield from self._parts(stream, part.cut(middle, len(part.items)))
+        else:
+            yield part, body
+
+
+class _Part(NamedTuple):
+    """Items that go into one envelope, with their ids and tags."""
+
+    items: list[Any]
+    ids: list[ItemId | None] | None
+    tags: list[Tag]
+
+    def cut(self, start: int, end: int) -> "_Part":
+        """The items from `start` up to `end`."""
+        return _Part(
+            self.items[start:end],
+            None if self.ids is None else self.ids[start:end],
+            [tag._replace(item=tag.item - start) for tag in self.tags if start <= tag.item < end],
         )
 
 

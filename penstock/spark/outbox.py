@@ -139,7 +139,7 @@ class Outbox:
     """All output streams of a worker."""
 
     def __init__(self, send: Callable[[bytes], None], replica: int, *, with_ids: bool) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # an item that cannot be shipped may be reported while shipping
         self.replica = replica
         self.with_ids = with_ids
         self.streams: list[OutStream] = []

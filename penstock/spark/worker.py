@@ -56,7 +56,6 @@ class Worker:
         task = graph.task(order.task)
         self._task = task
         self._inbox = inbox
-        self._data = data
         self._context = Context(graph.name, task.name, order.replica)
         self._outbox = Outbox(data.sendall, order.replica, with_ids=graph.ids)
         numbers = {stream.name: number for number, stream in enumerate(graph.streams)}
@@ -230,7 +229,7 @@ class Worker:
     def _step(self, item: Any) -> None:
         try:
             self._body.step(item)
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - users' code may raise anything
             self._failures.item_failed(item, problem)
 
     def _process_carefully(
@@ -260,7 +259,7 @@ class Worker:
 
     def _fail(self, report: dict[str, Any]) -> NoReturn:
         """Tell the bridge and wait for it to end this process: nothing after a failure may take effect."""
-        self._data.sendall(frame(FAILED, msgspec.json.encode(report)))
+        self._outbox.send(frame(FAILED, msgspec.json.encode(report)))
         while True:
             time.sleep(60)
 

@@ -149,7 +149,8 @@ def _dump_bytes(items: list[Any]) -> bytes:
     for item in items:
         if not isinstance(item, bytes | bytearray | memoryview):
             raise TypeError(f"a stream coded as bytes got {type(item).__name__}: {item!r:.80}")
-    return b"".join([_LENGTH.pack(len(item)) + bytes(item) for item in items])
+    # Coded before it is measured: the length of a memoryview counts its elements, not its bytes.
+    return b"".join([_LENGTH.pack(len(raw)) + raw for raw in map(bytes, items)])
 
 
 def _load_bytes(block: memoryview) -> list[bytes]:

@@ -22,6 +22,8 @@ def _digest(key: Hashable) -> int:
         return crc32(key.encode("utf-8", "surrogatepass"))
     if isinstance(key, bytes):
         return crc32(key)
+    if key != key:
+        return 0  # not a number: it has no hash of its own, and still needs one owner
     if isinstance(key, int | float):
         # hash() of numbers is the same in every process, unlike that of strings.
         return crc32(hash(key).to_bytes(9, "little", signed=True))

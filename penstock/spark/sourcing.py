@@ -12,6 +12,7 @@ from penstock.io.protocol import Reader, Source, SourceClock
 from penstock.spark.measure import Measurements
 from penstock.spark.outbox import Outbox
 from penstock.spark.wire import END, Inbox
+from penstock.stats.sampling import Sampler
 
 _CHUNK = 512
 _WAIT_S = 0.01
@@ -42,17 +43,22 @@ class Sourcing:
     def __init__(
         self, task: Task, partition: int, outbox: Outbox, measured: Measurements, inbox: Inbox
     ) -> None:
-        self.sampling = 0.0
         self._source = cast("Source", task.body)
         self._partition = partition
         self._outbox = outbox
         self._measured = measured
         self._inbox = inbox
-        self._random = random.Random(partition)
-        self._until_sample = 0
+        self._sampling = 0.0
+        self._sampler = Sampler(0.0, random.Random(partition).random)
         self._full = False
         self._reader: Reader | None = None
         self._position: Position | None = None
+
+    def sample(self, share: float) -> None:
+        """Tag this share of the items from now on."""
+        if share != self._sampling:
+            self._sampling = share
+            self._sampler.set_probability(share)
 
     def run(self, order: SourceOrder) -> Position:
         """Read until the bridge ends the batch or the source has run dry; the position that was reached."""
@@ -113,24 +119,12 @@ class Sourcing:
         with_ids = self._outbox.with_ids
         for index, item in enumerate(items):
             origin_ns = None
-            if self._sampled():
+            if self._sampler.take():
                 origin_ns = due_ns[index] if due_ns is not None else time.monotonic_ns()
             if with_ids or origin_ns is not None or self._outbox.origin_ns is not None:
                 self._outbox.begin_item((self._partition, ordinal + index) if with_ids else None, origin_ns)
             for stream in streams:
                 stream.put(item)
-
-    def _sampled(self) -> bool:
-        """Bernoulli sampling by gaps: the number of items until the next sample is geometric."""
-        if self._until_sample > 0:
-            self._until_sample -= 1
-            return False
-        if self.sampling <= 0.0:
-            return False
-        self._until_sample = 0
-        while self._random.random() >= self.sampling:
-            self._until_sample += 1
-        return True
 
     def _mark(self, marks: deque[tuple[int, Position]]) -> None:
         """Tell the bridge from where a successor of this process would have to go on."""

@@ -136,7 +136,7 @@ class Worker:
             stream.activate(settings.active[stream.spec.receiver])
             stream.lifetime_ns = round(settings.lifetime_ms[stream.spec.name] * 1e6)
         if self._sourcing is not None:
-            self._sourcing.sampling = settings.sampling
+            self._sourcing.sample(settings.sampling)
 
     def _run_task(self) -> bool:
         if self._every_ns is not None:

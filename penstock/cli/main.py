@@ -2,7 +2,7 @@
 
 import typer
 
-from penstock.cli import bench, decide, demo, explain, run
+from penstock.cli import bench, decide, demo, explain, run, simulate
 
 app = typer.Typer(
     name="penstock",
@@ -16,3 +16,4 @@ app.command("explain")(explain.command)
 app.command("demo")(demo.command)
 app.command("bench")(bench.command)
 app.command("decide")(decide.command)
+app.command("simulate")(simulate.command)

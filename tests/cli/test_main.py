@@ -15,7 +15,7 @@ runner = CliRunner()
 
 def test_help_lists_the_commands() -> None:
     shown = runner.invoke(app, ["--help"]).output
-    for command in ("run", "explain", "demo", "bench", "decide"):
+    for command in ("run", "explain", "demo", "bench", "decide", "simulate"):
         assert command in shown
 
 

@@ -38,18 +38,28 @@ class SourceOrder(msgspec.Struct, frozen=True):
 
 
 class Sourcing:
-    """One partition of a source. Ids of its items are (partition, ordinal)."""
+    """One partition of a source. Ids of its items are (origin, ordinal).
+
+    The origin is the number of the partition among those of all sources of the flow.
+    """
 
     def __init__(
-        self, task: Task, partition: int, outbox: Outbox, measured: Measurements, inbox: Inbox
+        self,
+        task: Task,
+        partition: int,
+        origin: int,
+        outbox: Outbox,
+        measured: Measurements,
+        inbox: Inbox,
     ) -> None:
         self._source = cast("Source", task.body)
         self._partition = partition
+        self._origin = origin
         self._outbox = outbox
         self._measured = measured
         self._inbox = inbox
         self._sampling = 0.0
-        self._sampler = Sampler(0.0, random.Random(partition).random)
+        self._sampler = Sampler(0.0, random.Random(origin).random)
         self._full = False
         self._reader: Reader | None = None
         self._position: Position | None = None
@@ -122,7 +132,7 @@ class Sourcing:
             if self._sampler.take():
                 origin_ns = due_ns[index] if due_ns is not None else time.monotonic_ns()
             if with_ids or origin_ns is not None or self._outbox.origin_ns is not None:
-                self._outbox.begin_item((self._partition, ordinal + index) if with_ids else None, origin_ns)
+                self._outbox.begin_item((self._origin, ordinal + index) if with_ids else None, origin_ns)
             for stream in streams:
                 stream.put(item)
 

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from penstock.flow.graph import Graph, Task
 from penstock.spark.clock import Clock
 from penstock.spark.context import Context, Out
 from penstock.spark.envelope import UNKNOWN_ORIGIN, Envelope, Tag, decode
@@ -71,7 +72,8 @@ class Worker:
         self._settings = order.settings
         self._sourcing: Sourcing | None = None
         if task.kind == "source":
-            self._sourcing = Sourcing(task, order.replica, self._outbox, self._measured, self._inbox)
+            origin = _origin(graph, task, order.replica)
+            self._sourcing = Sourcing(task, order.replica, origin, self._outbox, self._measured, self._inbox)
         else:
             gathers = task.latency == "read_write"
             out = Out(task, self._outbox.streams, self._measured.wrote if gathers else None)
@@ -262,6 +264,12 @@ class Worker:
         self._outbox.send(frame(FAILED, msgspec.json.encode(report)))
         while True:
             time.sleep(60)
+
+
+def _origin(graph: Graph, source: Task, partition: int) -> int:
+    """The number of a source's partition among those of all sources, for ids that are unique in the flow."""
+    sources = [task for task in graph.tasks if task.kind == "source"]
+    return partition + sum(task.parallelism.pool for task in sources[: sources.index(source)])
 
 
 def main(plan: Plan, data: socket.socket, control: socket.socket) -> NoReturn:

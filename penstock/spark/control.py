@@ -61,7 +61,7 @@ class Control:
         try:
             for cycle in self._controller.cycles():
                 self._cycles.append(cycle)
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - a policy that fails must not end the flow
             self.problem = f"the controller has stopped, the flow keeps its last configuration: {problem!r}"
             print(f"penstock: {self.problem}", file=sys.stderr)
             traceback.print_exc()

@@ -9,7 +9,7 @@ from penstock.stats.snapshot import Snapshot
 
 
 class SparkEngine:
-    """Waits for the end of each interval, shows what was measured in it, and turns the switches of the flow."""
+    """Waits for the end of each interval, shows what it measured, and turns the switches of the flow."""
 
     def __init__(
         self,

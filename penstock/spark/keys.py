@@ -22,9 +22,9 @@ def _digest(key: Hashable) -> int:
         return crc32(key.encode("utf-8", "surrogatepass"))
     if isinstance(key, bytes):
         return crc32(key)
-    if key != key:
-        return 0  # not a number: it has no hash of its own, and still needs one owner
     if isinstance(key, int | float):
+        if key != key:
+            return 0  # not a number: its hash is that of the object, and it still needs one owner
         # hash() of numbers is the same in every process, unlike that of strings.
         return crc32(hash(key).to_bytes(9, "little", signed=True))
     if key is None:

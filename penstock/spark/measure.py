@@ -27,7 +27,13 @@ class Measurements:
     """Totals since the worker process began, and what the last interval showed."""
 
     def __init__(
-        self, task: str, replica: int, latency: LatencyKind, outbox: Outbox, failures: Failures, streams: list[str]
+        self,
+        task: str,
+        replica: int,
+        latency: LatencyKind,
+        outbox: Outbox,
+        failures: Failures,
+        streams: list[str],
     ) -> None:
         self.items_in = 0
         self._latency_ms = Sketch()
@@ -37,8 +43,10 @@ class Measurements:
         self._failures = failures
         self._streams = streams
         self._lock = threading.Lock()
-        # Items are sampled at their source; whatever carries a tag is timed, so the reporter itself takes all.
-        self._reporter = ReplicaReporter(task, replica, latency_kind=latency, sampling=1.0, uniform=lambda: 0.0)
+        # Items are sampled at their source: whatever carries a tag is timed, so the reporter takes all.
+        self._reporter = ReplicaReporter(
+            task, replica, latency_kind=latency, sampling=1.0, uniform=lambda: 0.0
+        )
         self._channels: dict[tuple[int, int], ChannelTimes] = {}
         self._since_s = time.monotonic()
         self._cpu_s = time.process_time()
@@ -85,7 +93,9 @@ class Measurements:
             self._reporter.worked(0, 0, emitted - self._emitted)
             replica = self._reporter.report(now_s - self._since_s, cpu_s=cpu_s - self._cpu_s)
             channels = [
-                ChannelReport(stream=self._streams[stream], sender=sender, receiver=self._replica, times=times.take())
+                ChannelReport(
+                    stream=self._streams[stream], sender=sender, receiver=self._replica, times=times.take()
+                )
                 for (stream, sender), times in self._channels.items()
             ]
             self._since_s, self._cpu_s, self._emitted = now_s, cpu_s, emitted

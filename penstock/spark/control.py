@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from penstock.control.loop import Controller, Cycle
 from penstock.control.recording import Recorder
 from penstock.durations import Duration, seconds
@@ -40,7 +42,9 @@ class Control:
         if interval_s < _SHORTEST_S:
             raise FlowError(f"an adjustment interval of {interval_s} s is shorter than {_SHORTEST_S} s")
         groups = parse_settings(settings, {policy: parameters_type(policy), "guards": GuardParameters})
-        chosen = guarded(create_policy(policy, groups[policy]), groups["guards"])
+        chosen = guarded(
+            create_policy(policy, groups[policy]), msgspec.convert(groups["guards"], GuardParameters)
+        )
         self.problem: str | None = None
         self._cycles: deque[Cycle] = deque(maxlen=_CYCLES_KEPT)
         self._recorder = None if recording is None else Recorder(Path(recording))

@@ -1,4 +1,7 @@
-"""One Spark for all tests of the runtime, and a check after each that nothing was left behind."""
+"""One Spark for all tests of the runtime, and a check after each that nothing was left behind.
+
+PENSTOCK_TEST_MASTER="local-cluster[2,24,1024]" runs the same tests on separate executors (`make test-cluster`).
+"""
 
 import os
 import tempfile
@@ -26,7 +29,10 @@ def private_tmp() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def spark(private_tmp: Path) -> Iterator[SparkSession]:
-    started = session(SLOTS, conf={"spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={private_tmp}"})
+    master = os.environ.get("PENSTOCK_TEST_MASTER")
+    options = f"-Djava.io.tmpdir={private_tmp}"
+    conf = {"spark.driver.extraJavaOptions": options, "spark.executor.extraJavaOptions": options}
+    started = session(SLOTS, master, conf)
     yield started
     active = SparkSession.getActiveSession()
     if active is not None:

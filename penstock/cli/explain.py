@@ -7,7 +7,6 @@ from rich.console import Console
 
 from penstock.cli.errors import user_errors
 from penstock.cli.target import load_flow
-from penstock.spark.settings import describe
 
 
 def command(
@@ -18,4 +17,3 @@ def command(
     """Print layers, pools, slots, wirings, constraints, every default applied, and the settings for Spark."""
     with user_errors(Console(stderr=True)):
         print(load_flow(target).explain())
-        print(describe())

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from penstock.durations import format_ms
+from penstock.flow import spark_settings
 from penstock.flow.graph import ITEM_ID, Constraint, Graph, Stream, Task
 from penstock.flow.layers import Layer, Layout, Unit, lay_out, max_slots
 from penstock.flow.names import own_name
@@ -13,7 +14,7 @@ _FUNCTIONS: Final = ("map", "flat_map", "filter")
 
 
 def explain(graph: Graph) -> str:
-    """Layers, units, pools, slots, wirings, constraints, and every default that was applied."""
+    """Layers, units, pools, slots, wirings, constraints, every default applied, the settings for Spark."""
     layout = lay_out(graph)
     items = "items with ids" if graph.ids else "items without ids (default)"
     lines = [f'flow "{graph.name}": {items}', "", "layers"]
@@ -25,6 +26,7 @@ def explain(graph: Graph) -> str:
     lines += ["", "constraints"]
     lines += _indented([_constraint(constraint) for constraint in graph.constraints] or ["none"])
     lines += ["", f"slots needed: {layout.slots} ({max_slots(graph)} if every pool grew to its maximum)"]
+    lines += ["", "Spark settings", *_indented(spark_settings.describe())]
     return "\n".join(lines)
 
 

@@ -114,7 +114,7 @@ class Flow:
         return assemble(self.name, tuple(self._tasks.values()), self._links, self._wishes, ids=self.ids)
 
     def explain(self) -> str:
-        """The plan in words: layers, slots, wirings, constraints and every default that was applied."""
+        """The plan in words: layers, slots, wirings, constraints, defaults applied, settings for Spark."""
         return explain(self.graph())
 
     def check_output(self, task: str, output: str) -> None:

@@ -4,7 +4,7 @@ import functools
 
 from hypothesis import given
 
-from penstock.flow import Flow, elastic
+from penstock.flow import Flow, elastic, spark_settings
 from penstock.flow.layers import lay_out, max_slots
 from tests.flow.random_flows import Partitioned, Splitter, flows, ignore
 
@@ -67,6 +67,9 @@ def test_in_full() -> None:
         " over numbers->test, test, test->Splitter",
         "",
         "slots needed: 14 (22 if every pool grew to its maximum)",
+        "",
+        "Spark settings",
+        *(f"  {line}" for line in spark_settings.describe()),
     ]
 
 

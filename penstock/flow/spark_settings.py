@@ -1,0 +1,89 @@
+"""The Spark settings a flow runs with, and why: data only, so that `explain` needs no Spark."""
+
+from dataclasses import dataclass
+from typing import Final
+
+PLUGIN: Final = "org.penstock.bridge.PenstockPlugin"
+EXTENSIONS: Final = "org.apache.spark.penstock.Extensions"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A Spark setting; a `fixed` one stays as it is, and a `listed` one takes the user's classes too."""
+
+    key: str
+    value: str
+    why: str
+    fixed: bool = False
+    listed: bool = False
+
+
+SETTINGS: Final = (
+    Setting("spark.plugins", PLUGIN, "the control path to the executors", fixed=True, listed=True),
+    Setting(
+        "spark.sql.extensions", EXTENSIONS, "pools change their size between batches", fixed=True, listed=True
+    ),
+    Setting(
+        "spark.dynamicAllocation.enabled",
+        "false",
+        "real-time mode refuses it; Penstock scales by itself",
+        fixed=True,
+    ),
+    Setting(
+        "spark.speculation", "false", "real-time mode refuses it; an item must not run twice", fixed=True
+    ),
+    Setting(
+        "spark.sql.unionOutputPartitioning", "false", "a union would hold one of its inputs back", fixed=True
+    ),
+    Setting(
+        "spark.sql.adaptive.enabled",
+        "false",
+        "a layer has exactly the partitions of its pools: nothing may coalesce or split them",
+        fixed=True,
+    ),
+    Setting("spark.task.maxFailures", "1", "a retried task would send its items twice", fixed=True),
+    Setting(
+        "spark.shuffle.streaming.networkBufferSize",
+        "64",
+        "every row leaves at once: envelopes are the only batching",
+    ),
+    Setting(
+        "spark.shuffle.streaming.networkBufferMaxWaitTimeMs",
+        "50",
+        "no row waits for this timer, and it costs nothing",
+    ),
+    Setting(
+        "spark.shuffle.streaming.writerMaxMemory",
+        "1",
+        "few rows wait in the network: back-pressure comes early",
+    ),
+    Setting(
+        "spark.shuffle.streaming.readerMaxMemory",
+        "262144",
+        "few rows wait before a task: back-pressure comes early",
+    ),
+    Setting(
+        "spark.sql.adaptive.enabled",
+        "false",
+        "adaptive plans would change the number of replicas",
+        fixed=True,
+    ),
+    Setting(
+        "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart",
+        "false",
+        "a driver killed in its first commit leaves a torn file, which must not block the next start",
+        fixed=True,
+    ),
+    Setting("spark.locality.wait", "0", "a batch starts at once, wherever there is room"),
+    Setting("spark.driver.host", "127.0.0.1", "nothing listens beyond this machine in local mode"),
+    Setting("spark.driver.bindAddress", "127.0.0.1", "nothing listens beyond this machine in local mode"),
+    Setting("spark.driver.memory", "2g", "room for the buffers of many replicas"),
+    Setting("spark.ui.enabled", "false", "one page less that listens"),
+    Setting("spark.ui.showConsoleProgress", "false", "a batch of minutes has no progress bar"),
+    Setting("spark.log.level", "ERROR", "Spark warns of every row larger than its network buffer"),
+)
+
+
+def describe() -> list[str]:
+    """Each setting with its reason, one line each."""
+    return [f"{s.key} = {s.value}  ({'fixed' if s.fixed else 'default'}: {s.why})" for s in SETTINGS]

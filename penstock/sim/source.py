@@ -37,7 +37,7 @@ class SourceStage:
         self._due = DueTimes(model.load, model.gaps, rng)
         self._behind = 0
         self._paused_until = 0.0
-        self._odd = np.empty(0)
+        self._turn = 0
         self._free_at = np.zeros(model.replicas)
         self._to_come = Emitted.nothing(model.replicas)
 
@@ -48,7 +48,7 @@ class SourceStage:
     @property
     def backlog(self) -> int:
         """Items that are due and not emitted."""
-        return self._behind + self._odd.size + self._to_come.time.size
+        return self._behind + self._to_come.time.size
 
     def next_change_after(self, time_s: float) -> float:
         return self._load.next_change_after(time_s)
@@ -79,39 +79,42 @@ class SourceStage:
             begin_s = self._sleep(begin_s, min(horizon_s, self._paused_until))
         due = self._due.until(begin_s, horizon_s)
         self.due_in_interval += due.size
-        due = np.concatenate([self._odd, due]) if self._odd.size else due
         work = max((self.model.service_s + self.shipping_s) * float(self.slowdown.mean()), self.pace_s)
-        late = self._behind
-        rows = (late + due.size) // self.replicas
+        take = self._behind + due.size
         if work > 0.0:
             room = max(0.0, horizon_s - float(self._free_at.min()))
-            rows = min(rows, int(room / work) + 2)
-        take = rows * self.replicas
-        from_late = min(late, take)
-        now = due[: take - from_late]
-        rest = due[now.size :]
-        if rest.size < self.replicas:
-            self._behind, self._odd = late - from_late, rest
-        elif self.model.catches_up:
-            self._behind, self._odd = late - from_late + rest.size, np.empty(0)
-        else:
-            self._odd = np.empty(0)
+            take = min(take, (int(room / work) + 2) * self.replicas)
+        late = min(self._behind, take)
+        now = due[: take - late]
+        self._behind -= late
+        if self.model.catches_up:
+            self._behind += due.size - now.size
         fresh = Emitted.nothing(self.replicas)
-        if rows:
-            available = np.concatenate([np.full(from_late, begin_s), now]) if from_late else now
-            fresh = self._departures(available.reshape(rows, self.replicas), work)
+        if take:
+            fresh = self._departures(np.concatenate([np.full(late, begin_s), now]) if late else now, work)
         emitted, self._to_come = leaving_by(horizon_s, self._to_come, fresh)
         self._book(emitted, work, horizon_s - begin_s)
         return emitted
 
     def _departures(self, available: Floats, work: float) -> Emitted:
+        """When the replicas, taking turns from where they stopped, emit items available at these times."""
+        turns = -(-available.size // self.replicas)
+        left_over = turns * self.replicas - available.size
+        table = np.concatenate([available, np.full(left_over, np.inf)]).reshape(turns, self.replicas)
+        order = np.roll(np.arange(self.replicas), -self._turn)
         if work > 0.0:
-            departure = equal_work_departures(available, work, self._free_at)
-            self._free_at = departure[-1].copy()
+            departure = equal_work_departures(table, work, self._free_at[order])
         else:
-            departure = np.maximum(available, self._free_at)
-        time = departure.T.reshape(-1)
-        return Emitted(time, time, np.full(self.replicas, available.shape[0], dtype=np.int64))
+            departure = np.maximum(table, self._free_at[order])
+        column = np.argsort(order)
+        counts = np.full(self.replicas, turns, dtype=np.int64)
+        counts[order[self.replicas - left_over :]] -= 1
+        by_replica = departure.T
+        time = np.concatenate([by_replica[column[i], : counts[i]] for i in range(self.replicas)])
+        used = counts > 0
+        self._free_at[used] = by_replica[column[used], counts[used] - 1]
+        self._turn = (self._turn + available.size) % self.replicas
+        return Emitted(time, time, counts)
 
     def _book(self, emitted: Emitted, work: float, duration_s: float) -> None:
         own = (self.model.service_s + self.shipping_s) * float(self.slowdown.mean())

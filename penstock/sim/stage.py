@@ -89,8 +89,8 @@ class Stage:
 
     @property
     def backlog(self) -> int:
-        """Items that have arrived and are not finished."""
-        return self._ledger.items
+        """Items that have arrived and are not finished; what waits for a window's end is finished."""
+        return self._ledger.items if self.model.every_s is not None else self._in_service.time.size
 
     @property
     def waiting(self) -> Ints:

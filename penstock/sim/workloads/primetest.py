@@ -6,7 +6,8 @@ The constants are read off the thesis' own figures, once, and are the same in ev
   make shipping nearly free (section 4.6): 200 / (50 x 63,000) s = 63.5 us, of which about 1 us is shipping.
 - Shipping. With immediate shipping the last rate without a bottleneck is 40k (section 5.2.3), so an item
   takes between 89 and 100 us; less the service that is about 33 us for receiving one envelope and sending
-  another.
+  another. Sending is the dearer half (a system call for each envelope, while a read returns many): 24 us,
+  which also makes a source that ships at once I/O-bound just above 40k, as the thesis found.
 - Size. At 80k items/s a source and 175 testers a channel carries 457 items/s, and two hops of filling 16 KiB
   buffers take 348 ms (section 5.3.1): 159 items in a buffer, 103 bytes each.
 - Replicas start 1-2 s after the decision (ICDCS 2015, section V). Machines: 4 cores with hyper-threading.
@@ -26,9 +27,9 @@ STEP_S = 60.0
 BUFFER_ITEMS = 159
 SERVICE_S = 62e-6
 COSTS = Costs(
-    send_envelope_s=16.5e-6,
+    send_envelope_s=24e-6,
     send_item_s=0.3e-6,
-    receive_envelope_s=16.5e-6,
+    receive_envelope_s=9e-6,
     receive_item_s=0.3e-6,
     transport_s=0.3e-3,
 )

@@ -23,7 +23,7 @@ SECONDS = 6_000.0
 DAY_S = SECONDS / 14.0
 PEAK_AT_S, PEAK_PER_S, PEAK_S = 2_400.0, 6_734.0, 60.0
 USUAL_HITS, PEAK_HITS = 0.30, 0.85
-COSTS = Costs(16.5e-6, 0.5e-6, 16.5e-6, 0.5e-6, 0.3e-3)
+COSTS = Costs(24e-6, 0.5e-6, 9e-6, 0.5e-6, 0.3e-3)
 
 
 def tweet_rate(seconds: float = SECONDS, seed: int = 2014) -> Curve:

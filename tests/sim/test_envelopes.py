@@ -1,0 +1,107 @@
+"""Both envelope kernels against items sent one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.sim.envelopes import ClosedRuns, Grid, OpenEnvelopes, close_by_jump, close_by_row
+
+Shown = list[tuple[int, int, float, float, bool, int]]
+
+
+@dataclass(frozen=True)
+class Case:
+    grid: Grid
+    lifetime_s: float
+    limit: int | None
+    before: OpenEnvelopes
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    senders, slots = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    counts = rng.integers(0, 20, senders)
+    counts[rng.integers(0, senders)] += 1
+    times = np.concatenate([np.sort(rng.random(count)) for count in counts])
+    limit = draw(st.sampled_from([None, 1, 2, 3, 5]))
+    before = OpenEnvelopes.none(senders * slots)
+    if limit != 1:
+        already_open = rng.random(senders * slots) < 0.5
+        before.deadline[already_open] = 0.7 * rng.random(already_open.sum())
+        before.filled[already_open] = rng.integers(1, limit or 9, already_open.sum())
+    grid = Grid(times, counts, rng.integers(0, slots, senders), slots)
+    return Case(grid, draw(st.sampled_from([0.01, 0.1, 0.5, np.inf])), limit, before)
+
+
+def one_by_one(case: Case) -> Shown:
+    """Every item in turn: join the open envelope, or open one."""
+    deadline, filled = case.before.deadline.copy(), case.before.filled.copy()
+    latest: dict[int, dict[str, float]] = {}
+    runs: list[dict[str, float]] = []
+    for channel, time in zip(case.grid.channel_of_items(), case.grid.times, strict=True):
+        if time >= deadline[channel]:
+            latest[channel] = {"channel": channel, "size": 0, "emitted": 0.0, "opens": True}
+            runs.append(latest[channel])
+            deadline[channel], filled[channel] = time + case.lifetime_s, 0
+        elif channel not in latest:
+            latest[channel] = {"channel": channel, "size": 0, "emitted": 0.0, "opens": False}
+            runs.append(latest[channel])
+        run = latest[channel]
+        filled[channel] += 1
+        if case.limit is not None and filled[channel] >= case.limit:
+            deadline[channel] = time
+        run["size"] += 1
+        run["emitted"] += time
+        run["ships"] = deadline[channel]
+        run["filled"] = filled[channel]
+    return sorted(
+        (
+            int(run["channel"]),
+            int(run["size"]),
+            round(run["emitted"], 9),
+            round(run["ships"], 9),
+            bool(run["opens"]),
+            int(run["filled"]),
+        )
+        for run in runs
+    )
+
+
+def shown(runs: ClosedRuns) -> Shown:
+    columns = (runs.channel, runs.size, runs.emit_sum, runs.ships_at, runs.opens, runs.filled)
+    return sorted(
+        (int(c), int(n), round(float(e), 9), round(float(s), 9), bool(o), int(f))
+        for c, n, e, s, o, f in zip(*columns, strict=True)
+    )
+
+
+@given(cases())
+def test_rows_close_envelopes_as_single_items_do(case: Case) -> None:
+    assert shown(close_by_row(case.grid, case.lifetime_s, case.limit, case.before)) == one_by_one(case)
+
+
+@given(cases())
+def test_jumps_close_envelopes_as_single_items_do(case: Case) -> None:
+    channel = case.grid.channel_of_items()
+    order = np.argsort(channel, kind="stable")
+    counts = np.bincount(channel, minlength=case.before.deadline.size).astype(np.int64)
+    runs = close_by_jump(case.grid.times[order], counts, case.lifetime_s, case.limit, case.before)
+    assert shown(runs) == one_by_one(case)
+
+
+@given(cases())
+def test_runs_point_at_their_items(case: Case) -> None:
+    runs = close_by_row(case.grid, case.lifetime_s, case.limit, case.before)
+    channel = case.grid.channel_of_items()
+    covered = []
+    for number, base, size, total in zip(runs.channel, runs.base, runs.size, runs.emit_sum, strict=True):
+        items = base + runs.stride * np.arange(size)
+        assert (channel[items] == number).all()
+        assert np.isclose(case.grid.times[items].sum(), total)
+        covered += items.tolist()
+    assert sorted(covered) == list(range(case.grid.times.size))

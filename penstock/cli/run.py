@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 from types import FrameType
 from typing import Annotated
 
@@ -20,10 +21,6 @@ from penstock.spark.metrics import Metrics
 
 LOOK_EVERY_S = 1.0
 FAILED = 1
-
-
-class Ended(Exception):  # noqa: N818 - not an error: somebody asked for the end
-    """SIGTERM or Ctrl-C."""
 
 
 def command(
@@ -44,29 +41,25 @@ def command(
 ) -> None:
     """Run a flow and show how it goes; Ctrl-C or SIGTERM drain it, commit, and end with exit code 0."""
     console = Console(stderr=True)
-    with user_errors(console), _ended_by_signals():
+    with user_errors(console), _told_to_end() as told:
         flow = load_flow(target)
-        until_s = None if limit is None else time.monotonic() + seconds(limit)
+        limit_s = None if limit is None else seconds(limit)
+        job = penstock.run(flow, checkpoint=checkpoint, batch=batch, master=master, sampling=sampling)
         try:
-            job = penstock.run(flow, checkpoint=checkpoint, batch=batch, master=master, sampling=sampling)
-        except Ended:
-            raise typer.Exit(0) from None
-        try:
-            _watch(job, console, until_s)
-            if job.status.state == "running":
-                job.stop()
-        except Ended:
-            console.print("stopping: what is under way is brought to its end")
+            _watch(job, console, told, limit_s)
+            if told.is_set():
+                console.print("stopping: what is under way is brought to its end")
             job.stop()
         except penstock.JobFailed as error:
             console.print(f"penstock: {error}", markup=False, style="red")
             raise typer.Exit(FAILED) from None
 
 
-def _watch(job: "penstock.Job", console: Console, until_s: float | None) -> None:
-    """Show the metrics once a second until the job or the time is over."""
+def _watch(job: "penstock.Job", console: Console, told: Event, limit_s: float | None) -> None:
+    """Show the metrics once a second until the job is over, its time is up, or it is told to end."""
+    until_s = None if limit_s is None else time.monotonic() + limit_s
     with Live(console=console, auto_refresh=False) as live:
-        while until_s is None or time.monotonic() < until_s:
+        while not told.is_set() and (until_s is None or time.monotonic() < until_s):
             over = job.await_termination(LOOK_EVERY_S)
             live.update(metrics_table(job.metrics(), job.status.state), refresh=True)
             if over:
@@ -102,13 +95,25 @@ def metrics_table(metrics: Metrics, state: str) -> Table:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise Ended
+def _told_to_end() -> Iterator[Event]:
+    """Ctrl-C and SIGTERM set a flag: an exception out of nowhere would tear what Spark is just doing.
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
+    Only the first of them; after it they act as before, for those who will not wait.
+    """
+    told = Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        told.set()
+        restore()
+
+    for number in before:
+        signal.signal(number, end)
+    try:
+        yield told
+    finally:
+        restore()

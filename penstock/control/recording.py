@@ -4,22 +4,17 @@
 from the snapshot of the same number and, one interval later, what was observed.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from types import TracebackType
+from typing import IO
 
 import msgspec
 
+from penstock.policy.decision import Decision
 from penstock.policy.measured import sequence_latency_ms
 from penstock.stats.snapshot import Snapshot, decode_snapshot, encode_snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from types import TracebackType
-
-    from penstock.policy.decision import Decision
 
 
 class RecordingError(ValueError):

@@ -1,0 +1,85 @@
+"""`penstock simulate` from the outside."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from penstock.cli.decide import command as decide
+from penstock.cli.simulate import command
+from penstock.control.recording import read_decisions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+app = typer.Typer()
+app.command("simulate")(command)
+app.command("decide")(decide)
+SHORT = ["simulate", "livestream", "--profile", "tenth", "--seconds", "10"]
+
+
+def test_json_is_one_object_with_the_figures_of_the_run() -> None:
+    result = CliRunner().invoke(app, [*SHORT, "--policy", "nephele", "--seed", "2", "--json"])
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert summary["flow"] == "livestream"
+    assert summary["policy"] == "nephele"
+    assert summary["seed"] == 2
+    assert summary["simulated_s"] == 10.0
+    assert 0.0 <= summary["constraints"]["live"]["share_held"] <= 1.0
+
+
+def test_the_same_seed_gives_the_same_figures() -> None:
+    outputs = [CliRunner().invoke(app, [*SHORT, "--seed", seed, "--json"]).stdout for seed in ("1", "1", "2")]
+    assert outputs[0] == outputs[1]
+    assert outputs[0] != outputs[2]
+
+
+def test_a_table_is_shown_without_json() -> None:
+    result = CliRunner().invoke(app, SHORT)
+    assert result.exit_code == 0
+    for word in ("constraints", "live", "scaling actions", "worker-hours"):
+        assert word in result.stdout
+
+
+def test_a_recording_is_decided_again_by_penstock_decide(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    recorded = CliRunner().invoke(app, [*SHORT, "--out", str(path)])
+    assert recorded.exit_code == 0
+    assert "run.decisions.jsonl" in recorded.stdout.replace("\n", "")
+    replayed = CliRunner().invoke(app, ["decide", str(path), "--policy", "nephele"])
+    assert replayed.exit_code == 0, replayed.output
+    again = [json.loads(line) for line in replayed.stdout.splitlines()]
+    first = [entry.decision for entry in read_decisions(path)]
+    assert [line["batch_lifetime_ms"] for line in again] == [entry.batch_lifetime_ms for entry in first]
+    assert [line["chains"] for line in again] == [entry.chains for entry in first]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["simulate", "primtest"],
+            "no application is called 'primtest'; did you mean 'primetest'? there are",
+        ),
+        (["simulate", "twitter", "--profile", "x"], "no profile of twitter is called 'x'; there are paper"),
+        (
+            ["simulate", "twitter", "--policy", "nephel"],
+            "policy 'nephel' is not known; did you mean 'nephele'?",
+        ),
+        (["simulate", "twitter", "--seconds", "0"], "--seconds: 0.0 is not a positive number of seconds"),
+        (["simulate", "twitter", "--set", "nephele.x=1"], "nephele has no parameter 'x'"),
+        (
+            ["simulate", "twitter", "--out", "/nowhere/run.jsonl"],
+            "--out: /nowhere/run.jsonl cannot be written",
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused_by_name(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
+    assert result.exit_code == 2
+    assert message in result.stderr

@@ -214,17 +214,23 @@ final class Zygote {
   void close() {
     try {
       commands.close();
+    } catch (IOException gone) {
+      // A parent that was killed has no standard input any more; the rest is cleared away all the same.
+    }
+    try {
       if (!process.waitFor(5, TimeUnit.SECONDS)) {
         process.destroyForcibly();
       }
+    } catch (InterruptedException stop) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    }
+    try {
       server.close();
       Files.deleteIfExists(directory.resolve("workers.sock"));
       Files.deleteIfExists(directory);
     } catch (IOException leftover) {
-      process.destroyForcibly();
-    } catch (InterruptedException stop) {
-      process.destroyForcibly();
-      Thread.currentThread().interrupt();
+      directory.toFile().deleteOnExit();
     }
   }
 }

@@ -15,8 +15,9 @@ def verdicts(result: Result) -> dict[str, bool]:
     return {check.name: check.ok for check in result.checks}
 
 
-def summary(mean_ms: float, lost: int = 0) -> LatencySummary | None:
-    return LatencySummary.of(numpy.array([mean_ms, mean_ms]), lost=lost, duplicated=0)
+def summary(mean_ms: float, lost: int = 0, lag_ms: float = 0.2) -> LatencySummary | None:
+    latency_ms, lags_ms = numpy.array([mean_ms, mean_ms]), numpy.array([lag_ms])
+    return LatencySummary.of(latency_ms, lost=lost, duplicated=0, source_lag_ms=lags_ms)
 
 
 def latency_turns(one: float, beside: float, lost: int = 0) -> dict[str, list[LatencySummary | None]]:
@@ -35,6 +36,16 @@ def test_latency_holds_both_readings_of_a_hop_against_the_bar() -> None:
     assert verdicts(latency.summarise(latency_turns(0.5, 0.61)))["task and sink / JVM-only hop"] is False
     assert verdicts(latency.summarise(latency_turns(0.61, 0.5)))["one hop / JVM-only hop"] is False
     assert verdicts(latency.summarise(latency_turns(0.5, 0.5, lost=1)))["items lost"] is False
+
+
+def test_latency_of_a_late_source_is_not_valid_whatever_the_ratios() -> None:
+    turns = latency_turns(0.5, 0.5)
+    turns["penstock_1_hop"].append(summary(0.5, lag_ms=17.0))
+    result = latency.summarise(turns)
+    assert not result.ok
+    assert [name for name, ok in verdicts(result).items() if not ok] == [
+        "valid run: worst source lag p99, ms"
+    ]
 
 
 def test_latency_not_measured_fails() -> None:

@@ -21,7 +21,7 @@ from penstock.testing.arrivals import arrivals
 RATE_PER_S = 1000.0
 SLOTS = 8
 ARROW_BATCH_S = 5
-# A source that is itself late measures the machine, not the flow: such a run says nothing, whatever its ratios.
+# A late source measures the machine, not the flow: such a run says nothing, whatever its ratios.
 # The limit is a tenth of the tightest constraint of PrimeTest, 20 ms.
 VALID_LAG_MS = 2.0
 ARROW_BATCH = f"{ARROW_BATCH_S} seconds"

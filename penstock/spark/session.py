@@ -31,10 +31,11 @@ def session(
     if not settings.JAR.exists():
         raise FlowError("the Java bridge is not built; run `make bridge`, or install Penstock from a wheel")
     wanted = settings.merged(conf or {})
+    asked = {key: wanted[key] for key in conf or {}}
     present = SparkSession.getActiveSession()
     if present is not None:
         found = _slots(present)
-        if not _may_restart(present) or (found >= slots and not _differs(present, master, conf)):
+        if not _may_restart(present) or (found >= slots and not _differs(present, master, asked)):
             return _checked(present, slots, found, needed_by)
         present.stop()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -53,10 +54,10 @@ def _may_restart(spark: SparkSession) -> bool:
     return spark.conf.get("spark.penstock.own", "") == "true" and not spark.streams.active
 
 
-def _differs(spark: SparkSession, master: str | None, conf: Mapping[str, str] | None) -> bool:
+def _differs(spark: SparkSession, master: str | None, asked: Mapping[str, str]) -> bool:
     if master is not None and master != spark.sparkContext.master:
         return True
-    return any(spark.conf.get(key, None) != str(value) for key, value in (conf or {}).items())
+    return any(spark.conf.get(key, None) != value for key, value in asked.items())
 
 
 def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> SparkSession:

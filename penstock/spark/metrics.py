@@ -97,7 +97,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self.failure: Failure | None = None
-        self._latest: dict[int, WorkerReport] = {}
+        # Not by process id alone: executors on other hosts have the same numbers.
+        self._latest: dict[tuple[str, int, int], WorkerReport] = {}
         self._restarts: list[Restart] = []
         self._gone: set[int] = set()
         self._window = Window()
@@ -105,8 +106,9 @@ class Ledger:
     def add(self, reports: bytes) -> None:
         """Take in a JSON array of reports."""
         for report in msgspec.json.decode(reports, type=list[Report]):
-            if report.worker is not None:
-                self._latest[report.worker.pid] = report.worker
+            worker = report.worker
+            if worker is not None:
+                self._latest[worker.task, worker.replica, worker.pid] = worker
             if report.interval is not None:
                 self._window.add(report.interval, report.channels)
             if report.restarted is not None:

@@ -35,12 +35,6 @@ SETTINGS: Final = (
     Setting(
         "spark.sql.unionOutputPartitioning", "false", "a union would hold one of its inputs back", fixed=True
     ),
-    Setting(
-        "spark.sql.adaptive.enabled",
-        "false",
-        "a layer has exactly the partitions of its pools: nothing may coalesce or split them",
-        fixed=True,
-    ),
     Setting("spark.task.maxFailures", "1", "a retried task would send its items twice", fixed=True),
     Setting(
         "spark.shuffle.streaming.networkBufferSize",

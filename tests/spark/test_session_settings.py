@@ -1,0 +1,39 @@
+"""What is refused before Spark is asked for anything."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock.flow.errors import FlowError
+from penstock.spark import session as session_module
+from penstock.spark import settings
+from penstock.spark.session import SPARK_VERSION, session
+
+
+def refusal(**arguments: dict[str, str]) -> str:
+    with pytest.raises(FlowError) as caught:
+        session(4, **arguments)  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+def test_another_version_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "pyspark_version", "4.4.1")
+    assert refusal() == "Penstock works with pyspark 4.3.0, not 4.4.1; install pyspark==4.3.0"
+
+
+def test_a_bridge_that_was_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(session_module, "pyspark_version", SPARK_VERSION)
+    monkeypatch.setattr(settings, "JAR", tmp_path / "none.jar")
+    assert refusal() == "the Java bridge is not built; run `make bridge`, or install Penstock from a wheel"
+
+
+def test_settings_that_cannot_work() -> None:
+    assert refusal(conf={"spark.speculation": "true"}).startswith(
+        "setting spark.speculation=true cannot be used"
+    )
+
+
+def test_a_users_own_jars_come_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(settings, "JAR", tmp_path / "ours.jar")
+    assert session_module._jars({}) == str(tmp_path / "ours.jar")
+    assert session_module._jars({"spark.jars": "theirs.jar"}) == f"{tmp_path / 'ours.jar'},theirs.jar"

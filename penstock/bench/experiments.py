@@ -22,7 +22,7 @@ SETTINGS = {
 
 def primetest_jobs(*, quick: bool) -> dict[str, Job]:
     """Section 5.3.1 and table 5.1 of the thesis, with both forms of nephele, and the unelastic baseline."""
-    size = {"share": 0.05, "step_s": 20.0} if quick else {}
+    size = {"share": 1 / 32, "step_s": 20.0} if quick else {}
     jobs = {}
     for bound_ms in (20, 100) if quick else CONSTRAINTS_MS:
         elastic = partial(Job, primetest.elastic, (float(bound_ms),), size)
@@ -35,7 +35,7 @@ def primetest_jobs(*, quick: bool) -> dict[str, Job]:
 
 def batching_jobs(*, quick: bool) -> dict[str, Job]:
     """Figure 5.7: fixed rates, immediate shipping and adaptive batching alone."""
-    seconds = 15.0 if quick else 60.0
+    seconds = 10.0 if quick else 60.0
     rates = (40_000, 50_000) if quick else RATES
     bounds: tuple[int | None, ...] = (None, 100) if quick else (None, *BATCHING_MS)
     return {
@@ -57,7 +57,7 @@ def batching_name(bound_ms: int | None, rate: int) -> str:
 
 def twitter_jobs(*, quick: bool) -> dict[str, Job]:
     """Section 5.3.2."""
-    seconds = 400.0 if quick else None
+    seconds = 200.0 if quick else None
     return {
         "public code": Job(twitter.model, make_policy=partial(PublicCodeNephele, 3), seconds=seconds),
         "thesis": Job(twitter.model, policy="nephele", seconds=seconds),

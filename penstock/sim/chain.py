@@ -68,7 +68,7 @@ class Chain:
             service = stage.draw(int(copies.sum()))
             work += sums_of_runs(service, copies)
             totals.append(float(service.sum()))
-            stage.meter.book_chained(copies, service, counts, own_latency=stage.model.latency == "read_ready")
+            stage.meter.book_chained(copies, service, counts, own_latency=not stage.model.aggregates)
             if stage.model.group > 1:
                 entered = copies
                 copies = group_copies(entered, counts, stage.group_filled, stage.model.group)

@@ -54,6 +54,11 @@ class TaskModel:
         return low, max(low, self.replicas if self.maximum is None else self.maximum)
 
     @property
+    def aggregates(self) -> bool:
+        """Whether it emits for windows or groups, so that its read-write latency is not its service time."""
+        return self.every_s is not None or self.group > 1
+
+    @property
     def elastic(self) -> bool:
         return self.bounds[0] < self.bounds[1]
 

@@ -122,7 +122,7 @@ class Stage:
             work += scheduled.work
         work -= self._work_left(horizon_s)
         ledger = Served.nothing() if scheduled is None else scheduled.ledger
-        self._ledger.book(ledger, horizon_s, self.meter, own_latency=self.model.latency == "read_ready")
+        self._ledger.book(ledger, horizon_s, self.meter, own_latency=not self.model.aggregates)
         self._book_busy(work, scheduled, chain)
         fresh = Emitted.nothing(self.replicas) if scheduled is None else scheduled.items
         return self._finish(fresh, horizon_s)

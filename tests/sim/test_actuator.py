@@ -13,8 +13,13 @@ from penstock.sim.model import ClusterModel
 from tests.sim.flows import pipeline
 
 
-def actuator(**cluster: float | bool | None) -> Actuator:
-    flow = pipeline(cluster=ClusterModel(**cluster), work={"per_worker": 4})
+def actuator(
+    *, replica_start_s: float = 0.0, worker_start_s: float = 0.0, restart_s: float | None = None
+) -> Actuator:
+    cluster = ClusterModel(
+        replica_start_s=replica_start_s, worker_start_s=worker_start_s, restart_s=restart_s
+    )
+    flow = pipeline(cluster=cluster, work={"per_worker": 4})
     return Actuator(flow, Cluster(flow.cluster, flow.tasks))
 
 

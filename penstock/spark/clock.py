@@ -5,10 +5,11 @@ import select
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable
 
 from penstock.spark.outbox import Outbox
-from penstock.spark.wire import REPORT, SETTINGS, ChannelClosed, Inbox, frame
+from penstock.spark.wire import JOINED, REPORT, SETTINGS, ChannelClosed, Inbox, frame
 
 REPORT_EVERY_NS = 1_000_000_000
 
@@ -21,6 +22,7 @@ class Clock(threading.Thread):
         control: socket.socket,
         outbox: Outbox,
         on_settings: Callable[[bytes], None],
+        on_joined: Callable[[], None],
         report: Callable[[], bytes],
     ) -> None:
         super().__init__(name="penstock-clock", daemon=True)
@@ -28,6 +30,7 @@ class Clock(threading.Thread):
         self._inbox = Inbox(control)
         self._outbox = outbox
         self._on_settings = on_settings
+        self._on_joined = on_joined
         self._report = report
         self._wake = os.eventfd(0, os.EFD_NONBLOCK)
         self._sleeps_until_ns = 0
@@ -43,6 +46,9 @@ class Clock(threading.Thread):
             self._loop()
         except (ChannelClosed, OSError):
             os._exit(0)
+        except BaseException:  # noqa: BLE001 - without its clock a worker would keep its envelopes for ever
+            traceback.print_exc()
+            os._exit(1)
 
     def _loop(self) -> None:
         next_report_ns = 0  # the first report says that the process is there
@@ -67,3 +73,5 @@ class Clock(threading.Thread):
                 for kind, body in self._inbox.frames():
                     if kind == SETTINGS:
                         self._on_settings(bytes(body))
+                    elif kind == JOINED:
+                        self._on_joined()

@@ -37,4 +37,4 @@ class SparkEngine:
     def apply(self, decision: Decision) -> None:
         """Turn the switches, unless only recommendations are wanted."""
         if not self._only_recommend:
-            self._job.adapt(decision.parallelism, decision.batch_lifetime_ms)
+            self._job.adapt(decision.parallelism, decision.batch_lifetime_ms, decision.chains)

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -15,6 +15,7 @@ import msgspec
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.durations import milliseconds, seconds
+from penstock.flow.chains import all_chains
 from penstock.flow.errors import FlowError
 from penstock.flow.layers import Layout
 from penstock.spark.bridge import Bridge
@@ -140,7 +141,7 @@ class Job:
             interval_s=interval_s,
             active=self._settings.active,
             lifetimes_ms=self._settings.lifetime_ms,
-            chains=[[task.name] for task in graph.tasks if task.kind == "task"],
+            chains=all_chains(self._layout, self._settings.chains),
         )
         backlog = self._ledger.backlog({stream.name: stream.receiver for stream in graph.streams})
         tasks = {
@@ -149,8 +150,13 @@ class Job:
         }
         return msgspec.structs.replace(snapshot, tasks=tasks)
 
-    def adapt(self, replicas: Mapping[str, int], lifetimes_ms: Mapping[str, float]) -> None:
-        """Turn all switches of a decision at once; pools grow at a boundary when they have to."""
+    def adapt(
+        self,
+        replicas: Mapping[str, int],
+        lifetimes_ms: Mapping[str, float],
+        chains: Sequence[Sequence[str]] = (),
+    ) -> None:
+        """Turn all switches of a decision; pools grow at a boundary when they have to."""
         with self._changing:
             self._check_running()
             for task, count in replicas.items():
@@ -159,6 +165,8 @@ class Job:
                     self.set_pool(task, min(largest, max(count, 2 * self._layout.unit_of(task).pool)))
             lifetimes = {**self._settings.lifetime_ms, **lifetimes_ms}
             self._publish(msgspec.structs.replace(self._settings, lifetime_ms=lifetimes))
+            if chains:
+                self.set_chains(chains)
             for task, count in replicas.items():
                 if count != self._settings.active[task]:
                     self.set_active(task, count)
@@ -186,6 +194,14 @@ class Job:
                 self._at_boundary(lambda: self._publish(changed))
             else:
                 self._publish(changed)
+
+    def set_chains(self, chains: Sequence[Sequence[str]]) -> None:
+        """Run the tasks of each chain in one process, and all others in their own, from the next item on."""
+        with self._changing:
+            self._check_running()
+            chosen = [chain for chain in all_chains(self._layout, chains) if len(chain) > 1]
+            if chosen != self._settings.chains:
+                self._publish(msgspec.structs.replace(self._settings, chains=chosen))
 
     def set_batch_lifetime(self, stream: str, lifetime: Duration) -> None:
         """Ship the envelopes of a stream after that time, from the next one on; 0 ships at once."""

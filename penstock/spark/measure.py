@@ -7,7 +7,7 @@ task's thread measures and the clock's thread takes the report, so both hold the
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,33 +15,37 @@ import msgspec
 from penstock.flow.graph import LatencyKind
 from penstock.spark.envelope import Envelope, Tag
 from penstock.spark.failures import Failures
-from penstock.spark.outbox import Outbox
+from penstock.spark.outbox import Outbox, OutStream
 from penstock.stats.channel import ChannelTimes
 from penstock.stats.channel import Tag as ChannelTag
+from penstock.stats.moments import OnlineMoments
 from penstock.stats.replica_reporter import ReplicaReporter
 from penstock.stats.report import ChannelReport
 from penstock.stats.sketch import Sketch
 
 
 class Measurements:
-    """Totals since the worker process began, and what the last interval showed."""
+    """One task: totals since the worker process began, and what the last interval showed."""
 
     def __init__(
         self,
         task: str,
         replica: int,
         latency: LatencyKind,
-        outbox: Outbox,
+        sends: list[OutStream],
         failures: Failures,
-        streams: list[str],
+        names: list[str],
+        outbox: Outbox,
     ) -> None:
         self.items_in = 0
+        self.chained_in = 0
         self._latency_ms = Sketch()
         self._task = task
         self._replica = replica
-        self._outbox = outbox
+        self._sends = sends
         self._failures = failures
-        self._streams = streams
+        self._names = names
+        self._outbox = outbox
         self._lock = threading.Lock()
         # Items are sampled at their source: whatever carries a tag is timed, so the reporter takes all.
         self._reporter = ReplicaReporter(
@@ -51,6 +55,7 @@ class Measurements:
         self._since_s = time.monotonic()
         self._cpu_s = time.process_time()
         self._emitted = 0
+        self._chained_service = OnlineMoments()
 
     def envelope_done(self, envelope: Envelope, arrived_ns: int, useful_ns: int) -> None:
         """An envelope was worked off in `useful_ns`, waiting for room in the output not counted."""
@@ -70,55 +75,96 @@ class Measurements:
         """Run the step of a tagged item, with all its times."""
         entered_ns = time.monotonic_ns()
         with self._lock:
-            self._channel(envelope).entered(ChannelTag(tag.emit_ns, envelope.ship_ns), arrived_ns, entered_ns)
+            channel = self._channel(envelope.stream, envelope.sender)
+            channel.entered(ChannelTag(tag.emit_ns, envelope.ship_ns), arrived_ns, entered_ns)
             self._reporter.waited(arrived_ns, entered_ns)
+        self._timed(entered_ns, tag.origin_ns, step)
+
+    def time_chained(self, stream: int, origin_ns: int, step: Callable[[], None]) -> None:
+        """Run the step of a tagged item that a chained task was handed: it came without any delay."""
+        entered_ns = time.monotonic_ns()
+        with self._lock:
+            channel = self._channel(stream, self._replica)
+            channel.entered(ChannelTag(entered_ns, entered_ns), entered_ns, entered_ns)
+        self.chained_in += 1
+        self._chained_service.add(float(self._timed(entered_ns, origin_ns, step)))
+
+    def _timed(self, entered_ns: int, origin_ns: int, step: Callable[[], None]) -> int:
+        """Time a step; what the tasks chained behind it took is theirs. Returns its own time."""
+        outbox = self._outbox
+        behind_ns, outbox.behind_ns = outbox.behind_ns, 0
+        with self._lock:
             self._reporter.read(entered_ns)
         step()
-        done_ns = time.monotonic_ns()
+        took_ns = time.monotonic_ns() - entered_ns
+        own_ns = took_ns - outbox.behind_ns
+        outbox.behind_ns = behind_ns + took_ns
         with self._lock:
-            self._reporter.ready(done_ns)
-            if tag.origin_ns and not self._outbox.streams:
-                self._latency_ms.add((done_ns - tag.origin_ns) * 1e-6)
+            self._reporter.ready(entered_ns + own_ns)
+            if origin_ns and not self._sends:
+                self._latency_ms.add((entered_ns + took_ns - origin_ns) * 1e-6)
+        return own_ns
 
     def wrote(self) -> None:
         """The task sent something: the end of read-write latencies."""
         with self._lock:
             self._reporter.wrote(time.monotonic_ns())
 
-    def report(self, **more: Any) -> bytes:
-        """JSON for the driver; begins a new interval."""
+    def less_useful(self, useful_ns: int) -> None:
+        """That much of the time of envelopes belonged to chained tasks."""
+        with self._lock:
+            self._reporter.worked(-useful_ns, 0, 0)
+
+    def chained_useful_ns(self) -> int:
+        """Close the interval of a chained task: its items, and the time they took by those that were timed."""
+        with self._lock:
+            count, self.chained_in = self.chained_in, 0
+            service = self._chained_service.take()
+            useful_ns = round(count * service.center)
+            self.items_in += count
+            self._reporter.worked(useful_ns, count, 0)
+            return useful_ns
+
+    def report(self, **more: Any) -> dict[str, Any]:
+        """For the driver; begins a new interval."""
         with self._lock:
             now_s, cpu_s = time.monotonic(), time.process_time()
-            emitted = self._outbox.shipped_items
+            emitted = sum(stream.shipped_items + stream.handed_on for stream in self._sends)
             self._reporter.worked(0, 0, emitted - self._emitted)
             replica = self._reporter.report(now_s - self._since_s, cpu_s=cpu_s - self._cpu_s)
             channels = [
                 ChannelReport(
-                    stream=self._streams[stream], sender=sender, receiver=self._replica, times=times.take()
+                    stream=self._names[stream], sender=sender, receiver=self._replica, times=times.take()
                 )
                 for (stream, sender), times in self._channels.items()
             ]
             self._since_s, self._cpu_s, self._emitted = now_s, cpu_s, emitted
-            return msgspec.json.encode(
-                {"worker": self._totals(), "interval": replica, "channels": channels, **more}
-            )
+            return {"worker": self._totals(), "interval": replica, "channels": channels, **more}
 
     def _totals(self) -> dict[str, Any]:
         return {
             "task": self._task,
             "replica": self._replica,
             "pid": os.getpid(),
-            "items_in": self.items_in,
-            "items_out": self._outbox.shipped_items,
-            "envelopes_out": self._outbox.shipped_envelopes,
-            "sent": {stream.spec.name: stream.shipped_items for stream in self._outbox.streams},
+            "items_in": self.items_in + self.chained_in,
+            "items_out": sum(stream.shipped_items + stream.handed_on for stream in self._sends),
+            "envelopes_out": sum(stream.shipped_envelopes for stream in self._sends),
+            "sent": {stream.spec.name: stream.shipped_items + stream.handed_on for stream in self._sends},
             "skipped": self._failures.skipped,
             "dead_lettered": self._failures.dead_lettered,
             "latency_ms": self._latency_ms.to_json(),
         }
 
-    def _channel(self, envelope: Envelope) -> ChannelTimes:
-        key = (envelope.stream, envelope.sender)
+    def _channel(self, stream: int, sender: int) -> ChannelTimes:
+        key = (stream, sender)
         if key not in self._channels:
             self._channels[key] = ChannelTimes()
         return self._channels[key]
+
+
+def process_report(runners: Sequence[Measurements], **more: Any) -> bytes:
+    """The report of a worker: of its task, and of those that are chained to it, as JSON."""
+    head, *chained = runners
+    for task in chained:
+        head.less_useful(task.chained_useful_ns())
+    return msgspec.json.encode({**head.report(**more), "chained": [task.report() for task in chained]})

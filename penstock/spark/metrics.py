@@ -50,6 +50,7 @@ class Report(msgspec.Struct, frozen=True):
     gone: int | None = None
     interval: ReplicaReport | None = None
     channels: list[ChannelReport] = []
+    chained: "list[Report]" = []
 
 
 @dataclass(slots=True)
@@ -106,17 +107,21 @@ class Ledger:
     def add(self, reports: bytes) -> None:
         """Take in a JSON array of reports."""
         for report in msgspec.json.decode(reports, type=list[Report]):
-            worker = report.worker
-            if worker is not None:
-                self._latest[worker.task, worker.replica, worker.pid] = worker
-            if report.interval is not None:
-                self._window.add(report.interval, report.channels)
-            if report.restarted is not None:
-                self._restarts.append(report.restarted)
-            if report.gone is not None:
-                self._gone.add(report.gone)
-            if report.failed is not None and self.failure is None:
-                self.failure = report.failed
+            self._add(report)
+
+    def _add(self, report: Report) -> None:
+        if report.worker is not None:
+            self._latest[report.worker.task, report.worker.replica, report.worker.pid] = report.worker
+        if report.interval is not None:
+            self._window.add(report.interval, report.channels)
+        for chained in report.chained:
+            self._add(chained)
+        if report.restarted is not None:
+            self._restarts.append(report.restarted)
+        if report.gone is not None:
+            self._gone.add(report.gone)
+        if report.failed is not None and self.failure is None:
+            self.failure = report.failed
 
     def take_window(self) -> Window:
         """What was measured since the last call."""

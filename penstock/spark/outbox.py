@@ -67,6 +67,9 @@ class OutStream:
         self.first_input = 0
         self.count_limit = _FIRST_COUNT_LIMIT
         self.shipped_items = 0
+        self.shipped_envelopes = 0
+        self.handed_on = 0
+        self.link: Callable[[Any], None] | None = None
         self.pool: list[Channel] = []
         self.active: Sequence[Channel] = ()
         self._outbox = outbox
@@ -114,6 +117,10 @@ class OutStream:
             self._add(channel, item, replica)
 
     def _put_to_twin(self, item: Any) -> None:
+        if self.link is not None:
+            self.handed_on += 1
+            self.link(item)
+            return
         self._add(self.pool[self._outbox.replica], item, None)
 
     def _add(self, channel: Channel, item: Any, copy: int | None) -> None:
@@ -148,9 +155,8 @@ class Outbox:
         self.current_input = 0
         self.finished_input = 0
         self.acknowledged = 0
-        self.shipped_items = 0
-        self.shipped_envelopes = 0
         self.waited_ns = 0
+        self.behind_ns = 0
         self.wake_clock: Callable[[int], None] = lambda _: None
         self.on_unshippable: Callable[[OutStream, Any, Exception], None] = _refuse
         self._send = send
@@ -161,6 +167,18 @@ class Outbox:
         self.parent_id = item_id
         self.origin_ns = origin_ns
         self._children = 0
+
+    def descend(self) -> tuple[ItemId | None, int, int | None]:
+        """A chained task takes an output as its item; returns what `ascend` needs to come back."""
+        before = (self.parent_id, self._children + 1, self.origin_ns)
+        if self.with_ids:
+            self.parent_id = self.child_id(None)
+            self._children = 0
+        return before
+
+    def ascend(self, before: tuple[ItemId | None, int, int | None]) -> None:
+        """Back in the task before: it goes on with its own item."""
+        self.parent_id, self._children, self.origin_ns = before
 
     def child_id(self, copy: int | None) -> ItemId | None:
         """Id of the next output: its parent's, its number among the parent's outputs, its broadcast copy."""
@@ -266,9 +284,8 @@ class Outbox:
             part.tags,
             part.ids,
         )
-        self.shipped_items += count
-        self.shipped_envelopes += 1
         stream.shipped_items += count
+        stream.shipped_envelopes += 1
         started_ns = time.monotonic_ns()
         self._send(out_frame(self.acknowledged, channel.target, channel.stage, envelope))
         took_ns = time.monotonic_ns() - started_ns

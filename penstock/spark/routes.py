@@ -33,6 +33,7 @@ class Settings(msgspec.Struct, frozen=True):
     active: dict[str, int]
     lifetime_ms: dict[str, float]
     sampling: float
+    chains: list[list[str]] = []
 
 
 def routes(layout: Layout) -> dict[str, StreamRoute]:

@@ -13,12 +13,14 @@ DATA = 2
 END = 3
 STOP = 4
 SETTINGS = 5
+JOINED = 6
 OUT = 16
 ACK = 17
 ENDED = 18
 FAILED = 19
 AT = 20
 REPORT = 21
+JOIN = 22
 
 REMOTE = 255
 """The stage of an envelope that leaves its unit."""

@@ -53,12 +53,8 @@ final class Pump {
   void start(TaskContext context) throws Exception {
     context.addTaskCompletionListener((TaskCompletionListener) done -> close());
     agent.refresh(run.id());
-    boolean kept = false;
     for (Stage stage : stages) {
-      kept |= workers.keeps(stage.task(), replica);
-    }
-    if (kept || isActive()) {
-      for (Stage stage : stages) {
+      if (needsWorker(stage) || workers.keeps(stage.task(), replica)) {
         stage.activate();
       }
     }
@@ -66,9 +62,13 @@ final class Pump {
     agent.register(this);
   }
 
-  private boolean isActive() {
+  /** An active replica has a worker for each task, save those that are chained to another. */
+  private boolean needsWorker(Stage stage) {
     Settings now = agent.settings(run.id());
-    return source != null || now != null && replica < now.active().getOrDefault(stages[0].task(), 0);
+    if (now == null) {
+      return false;
+    }
+    return replica < now.active().getOrDefault(stage.task(), 0) && !now.chained().contains(stage.task());
   }
 
   /** Called by the agent, often: follows activation, and ends a source's batch when its time has come. */
@@ -83,12 +83,11 @@ final class Pump {
         if (asked || System.nanoTime() - startedNs > source.batchMs() * 1_000_000L) {
           endInput();
         }
-      } else if (isActive()) {
-        for (Stage stage : stages) {
+      }
+      for (Stage stage : stages) {
+        if (needsWorker(stage)) {
           stage.activate();
-        }
-      } else {
-        for (Stage stage : stages) {
+        } else {
           stage.retireIfIdle();
         }
       }
@@ -117,6 +116,20 @@ final class Pump {
       out.put(new Envelopes.Out(target, envelope));
     } else {
       stages[stage].deliver(List.of(envelope));
+    }
+  }
+
+  /** A worker wants to run these tasks itself: their own workers end, one after the other, then it is told. */
+  void join(WorkerProcess head, Iterator<JsonNode> tasks) {
+    if (!tasks.hasNext()) {
+      head.tellJoined();
+      return;
+    }
+    String task = tasks.next().asText();
+    for (Stage stage : stages) {
+      if (stage.task().equals(task)) {
+        stage.retire(() -> join(head, tasks));
+      }
     }
   }
 

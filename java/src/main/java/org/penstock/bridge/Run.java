@@ -1,5 +1,6 @@
 package org.penstock.bridge;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -27,7 +28,7 @@ public final class Run {
 
   Run(String id) {
     this.id = id;
-    this.settings = new Settings(id, 0, "{}", Map.of(), -1, false);
+    this.settings = new Settings(id, 0, "{}", Map.of(), Set.of(), -1, false);
   }
 
   public synchronized void setSource(RunSpec run, UnitSpec[] units, String firstOffset, String column, long batchMs) {
@@ -38,11 +39,18 @@ public final class Run {
     return source;
   }
 
-  /** New settings, as JSON for the workers; the bridge itself looks only at "active". */
+  /** New settings, as JSON for the workers; the bridge itself looks only at "active" and "chains". */
   public synchronized void publish(String json) {
     Map<String, Integer> active = new HashMap<>();
     Reports.parse(json).get("active").properties().forEach(task -> active.put(task.getKey(), task.getValue().asInt()));
-    settings = new Settings(id, settings.version() + 1, json, active, settings.endBatch(), settings.closing());
+    Set<String> chained = new HashSet<>();
+    for (JsonNode chain : Reports.parse(json).path("chains")) {
+      for (int i = 1; i < chain.size(); i++) {
+        chained.add(chain.get(i).asText());
+      }
+    }
+    settings =
+        new Settings(id, settings.version() + 1, json, active, chained, settings.endBatch(), settings.closing());
   }
 
   public synchronized void setWidth(String column, int partitions) {
@@ -61,9 +69,13 @@ public final class Run {
   public synchronized void endBatch(boolean closing) {
     held = true;
     settings =
-        new Settings(
-            id, settings.version() + 1, settings.json(), settings.active(), batch, settings.closing() || closing);
+        ending(batch, settings.closing() || closing);
     notifyAll();
+  }
+
+  private Settings ending(long endBatch, boolean closing) {
+    return new Settings(
+        id, settings.version() + 1, settings.json(), settings.active(), settings.chained(), endBatch, closing);
   }
 
   /** Lets the held batch begin. */
@@ -108,7 +120,7 @@ public final class Run {
   synchronized void sourceDone(int partition) {
     dry.add(partition);
     if (dry.size() == source.width() && !settings.closing()) {
-      settings = new Settings(id, settings.version() + 1, settings.json(), settings.active(), settings.endBatch(), true);
+      settings = ending(settings.endBatch(), true);
     }
   }
 

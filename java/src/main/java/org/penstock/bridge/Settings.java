@@ -1,10 +1,12 @@
 package org.penstock.bridge;
 
 import java.util.Map;
+import java.util.Set;
 
 /**
  * What a running flow is to do now. `json` is for the Python workers; the rest is what the bridge itself must know:
- * how many replicas of each task are active, the last batch that has to end, and whether that end is for good.
+ * how many replicas of each task are active, which tasks run in the worker of another, the last batch that has to end,
+ * and whether that end is for good.
  */
 public record Settings(
-    String run, long version, String json, Map<String, Integer> active, long endBatch, boolean closing) {}
+    String run, long version, String json, Map<String, Integer> active, Set<String> chained, long endBatch, boolean closing) {}

@@ -26,6 +26,7 @@ final class Stage {
   private int openInputs = 1; // the shuffle; each stage of the unit that feeds this one adds itself
   private boolean endSent;
   private boolean retiring;
+  private Runnable afterRetiring = () -> {};
   private volatile boolean ended;
   private volatile String mark; // a source's latest {"ordinal", "offset"} up to which everything was shipped
   private volatile long lastInputNs = System.nanoTime();
@@ -154,6 +155,30 @@ final class Stage {
     }
   }
 
+  /** The worker finishes what it has and ends; `then` runs when it has. */
+  void retire(Runnable then) {
+    sending.lock();
+    try {
+      if (worker != null && !ended) {
+        afterRetiring = then;
+        if (!retiring && !endSent) {
+          retiring = true;
+          write(Wire.frame(Wire.END, new byte[] {1}));
+        }
+        return;
+      }
+    } finally {
+      sending.unlock();
+    }
+    then.run();
+  }
+
+  private Runnable takeAfterRetiring() {
+    Runnable then = afterRetiring;
+    afterRetiring = () -> {};
+    return then;
+  }
+
   private void read(WorkerProcess from) {
     try {
       for (Wire.Frame frame = from.nextFrame(); frame != null; frame = from.nextFrame()) {
@@ -168,6 +193,7 @@ final class Stage {
             pump.route(stage, target, envelope);
           }
           case Wire.ACK -> acknowledge(body);
+          case Wire.JOIN -> pump.join(from, Reports.parse(StandardCharsets.UTF_8.decode(body).toString()).iterator());
           case Wire.AT -> ledger.at(body.getLong(), body.getInt());
           case Wire.FAILED -> {
             pump.fail(StandardCharsets.UTF_8.decode(body).toString());
@@ -202,12 +228,14 @@ final class Stage {
   private void workerEnded(WorkerProcess from, String news) {
     boolean over;
     boolean keep;
+    Runnable then;
     sending.lock();
     try {
       over = endSent || !retiring;
       keep = !retiring && !pump.closing();
       worker = null;
       retiring = false;
+      then = takeAfterRetiring();
       retired.signalAll();
     } finally {
       sending.unlock();
@@ -222,6 +250,7 @@ final class Stage {
       pump.sourceEnded(index, news);
       finish();
     }
+    then.run();
   }
 
   private void finish() {
@@ -247,6 +276,7 @@ final class Stage {
         if (endSent) {
           finish();
         }
+        takeAfterRetiring().run();
         return;
       }
       if (!ledger.died()) {

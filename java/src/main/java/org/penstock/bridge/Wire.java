@@ -21,6 +21,7 @@ public final class Wire {
 
   /** Bridge to worker, control channel. */
   public static final byte SETTINGS = 5; // JSON
+  public static final byte JOINED = 6; // the workers of chained tasks have ended
 
   /** Worker to bridge, data channel. */
   public static final byte OUT = 16; // i64 acknowledged, i32 target, u8 stage (255: another layer), envelope
@@ -28,6 +29,8 @@ public final class Wire {
   public static final byte ENDED = 18; // JSON: final report, and the offset of a source
   public static final byte FAILED = 19; // JSON: error of the user's code under on_error="fail"
   public static final byte AT = 20; // i64 sequence, u32 item: about to process it (careful mode only)
+
+  public static final byte JOIN = 22; // JSON: tasks that this worker will run itself; end their workers
 
   /** Worker to bridge, control channel. */
   public static final byte REPORT = 21; // JSON

@@ -60,7 +60,14 @@ final class WorkerProcess {
   }
 
   void tell(Settings settings) {
-    ByteBuffer frame = Wire.frame(Wire.SETTINGS, settings.json().getBytes(StandardCharsets.UTF_8));
+    control(Wire.frame(Wire.SETTINGS, settings.json().getBytes(StandardCharsets.UTF_8)));
+  }
+
+  void tellJoined() {
+    control(Wire.frame(Wire.JOINED, new byte[0]));
+  }
+
+  private void control(ByteBuffer frame) {
     synchronized (control) {
       try {
         while (frame.hasRemaining()) {

@@ -1,0 +1,71 @@
+"""Chained tasks: the first of them calls the others, in its own process, instead of sending to them.
+
+When tasks are chained while data flow, the later ones first finish what they have: the worker of the first stops at
+an item boundary, asks the bridge to let the others end, and goes on when they have. When they are taken apart, it
+ships all it has and sends to them again; the bridge starts their workers. So nothing is lost, doubled or reordered.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.spark.outbox import Outbox, OutStream
+from penstock.spark.routes import Settings
+from penstock.spark.runner import Runner
+
+
+class Chain:
+    """The runners of a worker, the first of which gets the input."""
+
+    def __init__(self, head: Runner, outbox: Outbox, make: Callable[[str], Runner]) -> None:
+        self.runners = [head]
+        self._outbox = outbox
+        self._make = make
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Their names, in order."""
+        return tuple(runner.task.name for runner in self.runners)
+
+    def join(self, names: Sequence[str], settings: Settings) -> None:
+        """Host these tasks too; their own workers have ended."""
+        for name in names:
+            runner = self._make(name)
+            runner.lay(settings)
+            runner.open()
+            runner.start_timer()
+            sender = self.runners[-1]
+            (stream,) = [stream for stream in sender.streams if stream.spec.receiver == name]
+            stream.link = _link(stream, runner, self._outbox)
+            self.runners.append(runner)
+            self._outbox.streams = [*self._outbox.streams, *runner.streams]
+
+    def part(self) -> None:
+        """Host the first task only; the others are closed in their order, and all they sent is shipped."""
+        for runner in self.runners[1:]:
+            runner.close()
+            runner.flush()
+        self._outbox.flush()
+        head = self.runners[0]
+        for stream in head.streams:
+            stream.link = None
+        self.runners = [head]
+        self._outbox.streams = list(head.streams)
+
+
+def _link(stream: OutStream, runner: Runner, outbox: Outbox) -> Callable[[Any], None]:
+    """Hand an item to the next task of the chain; what it sends stems from that item."""
+
+    def hand_on(item: Any) -> None:
+        before = outbox.descend()
+        try:
+            runner.context.input = stream.spec.name
+            runner.context.item_id = outbox.parent_id
+            if outbox.origin_ns is None:
+                runner.measured.chained_in += 1
+                runner.step(item)
+            else:
+                runner.measured.time_chained(stream.number, outbox.origin_ns, lambda: runner.step(item))
+        finally:
+            outbox.ascend(before)
+
+    return hand_on

@@ -143,7 +143,7 @@ def test_lifetime_zero_ships_at_once() -> None:
     made.wake_clock = woken.append
     for count in range(1, 4):
         stream.put(count)
-        assert made.shipped_envelopes == count
+        assert len(bridge.envelopes[0]) == count
     assert [envelope.items for envelope in bridge.envelopes[0]] == [[1], [2], [3]]
     assert bridge.stages == {REMOTE}
     assert not woken
@@ -188,7 +188,7 @@ def test_the_byte_limit_closes_envelopes(size: int, limit: int) -> None:
     sizes = [len(envelope.items) * (size + 4) for envelope in bridge.envelopes[0]]
     assert sum(sizes) == 2000 * (size + 4)
     assert max(sizes[1:], default=0) <= max(limit, size + 4), "sizes are known from the first envelope on"
-    assert made.shipped_items == stream.shipped_items == 2000
+    assert stream.shipped_items == 2000
 
 
 @given(
@@ -249,7 +249,7 @@ def test_items_that_cannot_travel_are_parted_from_those_that_can(
     ]
     assert tags == [(n, n + 1000) for n, (bad, tagged) in enumerate(kinds) if tagged and not bad]
     assert [problem for _, problem in refused] == ["cannot pickle a lock"] * (len(kinds) - len(good))
-    assert made.shipped_items == len(good)
+    assert stream.shipped_items == len(good)
 
 
 def test_many_large_items_travel_in_several_envelopes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,113 @@
+"""The sections of bench `policies`, on runs that are small or made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.bench import experiments, figures, policies
+from penstock.bench.jobs import Job, run_all, run_one
+from penstock.bench.public_code import PublicCodeNephele
+from penstock.sim.run import Run, simulate
+from penstock.sim.workloads import livestream, primetest, twitter, wordcount
+from tests.sim.flows import pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.sim.model import FlowModel
+
+
+def small_livestream() -> dict[str, Run]:
+    jobs = experiments.livestream_jobs(quick=True)
+    return {name: run_one(job) for name, job in jobs.items()}
+
+
+def test_livestream_is_faster_and_cheaper_when_chained(tmp_path: Path) -> None:
+    runs = small_livestream()
+    found, checks = policies.livestream_section(runs)
+    assert all(check.ok for check in checks)
+    assert runs["batching and chaining"].points[-1].chains == [["decoder", "merger", "overlay", "encoder"]]
+    assert found["batching"]["paper"] == {"mean_ms": 40}
+    figures.draw_livestream(runs, tmp_path / "livestream.png")
+    assert (tmp_path / "livestream.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_ds2_finds_the_optimum_of_word_count_in_one_step(tmp_path: Path) -> None:
+    job = Job(wordcount.heron, policy="ds2", settings=("ds2.policy_interval_s=60",), seconds=100.0)
+    runs = {"DS2 on Heron": run_one(job)}
+    found, checks = policies.wordcount_section(runs)
+    assert found["DS2 on Heron"]["path"] == [[1, 1], [10, 20]]
+    assert all(check.ok for check in checks)
+    figures.draw_wordcount(runs, tmp_path / "wordcount.png")
+
+
+def test_every_experiment_is_named_once_and_can_be_built() -> None:
+    for quick in (True, False):
+        for make in (
+            experiments.primetest_jobs,
+            experiments.batching_jobs,
+            experiments.twitter_jobs,
+            experiments.livestream_jobs,
+            experiments.wordcount_jobs,
+            experiments.storm_jobs,
+            experiments.table_jobs,
+        ):
+            for job in make(quick=quick).values():
+                flow: FlowModel = job.model(*job.arguments, **job.options)
+                assert flow.tasks
+
+
+def test_all_policies_run_on_all_workloads_of_the_table() -> None:
+    names = set(experiments.table_jobs(quick=False))
+    workloads = ("primetest", "twitter", "livestream", "wordcount", "classifier")
+    assert names == {experiments.table_name(w, p) for w in workloads for p in experiments.SETTINGS}
+
+
+def test_jobs_run_side_by_side_as_they_do_alone() -> None:
+    job = Job(livestream.model, options={"pipelines": 4, "seconds": 10.0}, policy="nephele")
+    jobs = {"one": job, "two": job}
+    runs = run_all(jobs)
+    assert list(runs) == ["one", "two"]
+    assert runs["one"].points == runs["two"].points == run_one(job).points
+
+
+@pytest.mark.parametrize(("rate", "kept"), [(100.0, True), (1_000.0, False)])
+def test_a_bottleneck_is_a_rate_that_is_not_sent(rate: float, kept: bool) -> None:
+    flow = pipeline(rate=rate, replicas=2, work={"queue_items": 50}, step_s=0.1)
+    run = simulate(flow, PublicCodeNephele(2), seconds=5.0)
+    held = run_one(
+        Job(pipeline, options={"rate": rate, "replicas": 2, "work": {"queue_items": 50}}, seconds=20.0)
+    )
+    assert policies._keeps_up(held) is kept
+    assert run.policy == "nephele-public-code"
+
+
+def test_the_public_code_leaves_a_margin_that_the_thesis_does_not() -> None:
+    flow = primetest.elastic(share=1 / 32, step_s=10.0)
+    thesis = run_one(Job(primetest.elastic, options={"share": 1 / 32, "step_s": 10.0}, policy="nephele"))
+    public = simulate(flow, PublicCodeNephele(2), seed=1)
+    found, _ = policies.primetest_section(
+        {"public code, 20 ms": public, "thesis, 20 ms": thesis, "public code, 100 ms": public}
+    )
+    assert found["public code, 20 ms"]["share_held"] >= found["thesis, 20 ms"]["share_held"]
+    assert found["public code, 20 ms"]["task_hours"] >= found["thesis, 20 ms"]["task_hours"]
+
+
+def test_twitter_is_measured_on_both_constraints(tmp_path: Path) -> None:
+    run = simulate(twitter.model(), PublicCodeNephele(3), seconds=60.0)
+    found, _ = policies.twitter_section({"public code": run})
+    assert found["public code"]["topics_p95_ms"] == pytest.approx(215.0, rel=0.1)
+    assert 0.0 < found["public code"]["sentiments_held"] <= 1.0
+    figures.draw_twitter({"public code": run}, tmp_path / "twitter.png")
+
+
+def test_storm_metrics_and_picture(tmp_path: Path) -> None:
+    jobs = experiments.storm_jobs(quick=True)
+    runs = {name: run_one(replace(job, seconds=1_000.0)) for name, job in jobs.items()}
+    found, checks = policies.storm_section(runs)
+    assert all(check.ok for check in checks)
+    assert found["pool"]["processed"] > found["restart"]["processed"]
+    figures.draw_storm(runs, tmp_path / "storm.png")

@@ -1,0 +1,187 @@
+"""What Python and Java must agree on, and what both need of Spark: another version fails here, loudly."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from importlib.metadata import requires, version
+from pathlib import Path
+
+import pytest
+
+from penstock.flow.spark_settings import EXTENSIONS, PLUGIN
+from penstock.spark import bridge, envelope, wire
+from penstock.spark.build_bridge import SOURCES, pyspark_home
+from penstock.spark.session import SPARK_VERSION
+
+PORT = (
+    f"Penstock supports Spark {SPARK_VERSION}; port it to another version in"
+    " org.apache.spark.penstock.SparkInternals (Java) and penstock/spark/bridge.py (Python)"
+)
+OPERATORS = "org.apache.spark.sql.catalyst.plans.logical"
+EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
+READ = "org.apache.spark.sql.connector.read"
+SIGNATURES = {
+    "org.apache.spark.TaskContext$": [
+        "void setTaskContext(org.apache.spark.TaskContext)",
+        "void unset()",
+    ],
+    "org.apache.spark.TaskContext": [
+        "org.apache.spark.TaskContext"
+        " addTaskCompletionListener(org.apache.spark.util.TaskCompletionListener)",
+        "int partitionId()",
+        "int stageId()",
+    ],
+    f"{OPERATORS}.RepartitionByExpression": [
+        f"{OPERATORS}.RepartitionByExpression(scala.collection.immutable.Seq<{EXPRESSIONS}.Expression>,"
+        f" {OPERATORS}.LogicalPlan, scala.Option<java.lang.Object>, scala.Option<java.lang.Object>)",
+        f"scala.collection.immutable.Seq<{EXPRESSIONS}.Expression> partitionExpressions()",
+        "scala.Option<java.lang.Object> optAdvisoryPartitionSize()",
+        "int numPartitions()",
+    ],
+    f"{EXPRESSIONS}.DirectShufflePartitionID": [f"{EXPRESSIONS}.Expression child()"],
+    f"{EXPRESSIONS}.AttributeReference": ["java.lang.String name()"],
+    "org.apache.spark.sql.SparkSessionExtensions": [
+        "void injectOptimizerRule(scala.Function1<org.apache.spark.sql.SparkSession,"
+        f" org.apache.spark.sql.catalyst.rules.Rule<{OPERATORS}.LogicalPlan>>)",
+    ],
+    f"{READ}.streaming.SupportsRealTimeMode": [
+        f"{READ}.InputPartition[] planInputPartitions({READ}.streaming.Offset)",
+        f"{READ}.streaming.Offset mergeOffsets({READ}.streaming.PartitionOffset[])",
+    ],
+    f"{READ}.streaming.SupportsRealTimeRead": [
+        f"{READ}.streaming.SupportsRealTimeRead$RecordStatus nextWithTimeout(java.lang.Long)",
+    ],
+    f"{READ}.streaming.SupportsRealTimeRead$RecordStatus": [
+        f"{READ}.streaming.SupportsRealTimeRead$RecordStatus newStatusWithoutArrivalTime(boolean)",
+    ],
+    f"{READ}.streaming.MicroBatchStream": [
+        f"{READ}.InputPartition[] planInputPartitions({READ}.streaming.Offset, {READ}.streaming.Offset)",
+    ],
+    "org.apache.spark.api.java.function.MapPartitionsFunction": [
+        "java.util.Iterator<U> call(java.util.Iterator<T>)"
+    ],
+    "org.apache.spark.api.plugin.PluginContext": [
+        "java.lang.Object ask(java.lang.Object)",
+        "java.lang.String executorID()",
+    ],
+    "org.apache.spark.api.plugin.DriverPlugin": ["java.lang.Object receive(java.lang.Object)"],
+    "org.apache.spark.sql.classic.Dataset": [
+        "org.apache.spark.sql.classic.Dataset<T> repartitionById(int, org.apache.spark.sql.Column)",
+        "org.apache.spark.sql.classic.DataStreamWriter<T> writeStream()",
+    ],
+    "org.apache.spark.sql.streaming.Trigger": [
+        "org.apache.spark.sql.streaming.Trigger RealTime(java.lang.String)"
+    ],
+}
+
+
+def java(name: str) -> str:
+    """A Java source of the bridge."""
+    return (SOURCES / "org" / "penstock" / "bridge" / f"{name}.java").read_text()
+
+
+def constants(text: str, kind: str) -> dict[str, int]:
+    found = re.findall(rf"static final {kind} ([A-Z]+) = (?:\(byte\) )?(0x[0-9A-F]+|\d+);", text)
+    return {name: int(value, 0) for name, value in found}
+
+
+def test_frame_kinds_are_the_same_on_both_sides() -> None:
+    theirs = constants(java("Wire"), "byte")
+    ours = {name: value for name, value in vars(wire).items() if name.isupper() and not name.startswith("_")}
+    remote = ours.pop("REMOTE")
+    assert ours == theirs
+    assert len(set(theirs.values())) == len(theirs)
+    assert constants(java("Wire"), "int")["REMOTE"] == remote
+    assert constants(java("Wire"), "int")["HEADER"] == len(wire.frame(wire.STOP))
+
+
+def test_the_prefix_of_an_envelope_is_where_the_bridge_reads_it() -> None:
+    text = java("Envelopes")
+    assert constants(text, "byte")["MAGIC"] == envelope.MAGIC
+    address = envelope.Address(layer=201, partition=0x01020304, stage=202)
+    data = envelope.encode(address, 0, 0, 0, b"", 0, "pickle")
+    for place, value in (("layer", 201), ("stage", 202)):
+        found = re.search(
+            rf"static int {place}\(byte\[\] envelope\) {{\s+return envelope\[(\d)\] & 0xFF;", text
+        )
+        assert found is not None, f"Envelopes.{place} reads the {place} in another way"
+        assert data[int(found[1])] == value
+    found = re.search(r"ByteBuffer\.wrap\(envelope, (\d), (\d)\)\.order\(ByteOrder\.LITTLE_ENDIAN\)", text)
+    assert found is not None, "Envelopes.partition reads the partition in another way"
+    start, length = map(int, found.groups())
+    assert int.from_bytes(data[start : start + length], "little") == address.partition
+
+
+def test_columns_of_layers_begin_alike() -> None:
+    found = re.search(r'String COLUMN = "(\w+)";', java("Runs"))
+    assert found is not None
+    assert found[1] == bridge._COLUMN
+
+
+@pytest.mark.parametrize("name", [PLUGIN, EXTENSIONS, "org.penstock.bridge.FlowSource"])
+def test_classes_named_in_settings_exist(name: str) -> None:
+    assert SOURCES.joinpath(*name.split(".")).with_suffix(".java").is_file()
+
+
+def test_internals_of_spark_are_touched_in_one_place() -> None:
+    """All but one package use what Spark documents, or what a source must use to be a source."""
+    internal = re.compile(
+        r"import org\.apache\.spark\.(?:TaskContext\$|sql\.catalyst\.plans"
+        r"|sql\.catalyst\.expressions\.(?!GenericInternalRow)|sql\.(?:classic|execution|internal)|scheduler|rpc|shuffle|executor)"
+    )
+    touching = {path.parent.name for path in SOURCES.rglob("*.java") if internal.search(path.read_text())}
+    assert touching == {"penstock"}, "only org.apache.spark.penstock may import Spark's internals"
+
+
+def test_spark_is_pinned() -> None:
+    assert version("pyspark") == SPARK_VERSION, PORT
+    assert f"pyspark=={SPARK_VERSION}" in (requires("penstock") or [])
+
+
+@functools.cache
+def installed(*names: str) -> dict[str, frozenset[str]]:
+    """Public signatures of classes in the installed jars, without modifiers and exceptions."""
+    path = os.pathsep.join(str(jar) for jar in sorted((pyspark_home() / "jars").glob("spark-*.jar")))
+    home = os.environ.get("JAVA_HOME")
+    tool = shutil.which(str(Path(home) / "bin" / "javap")) if home else None
+    tool = tool or shutil.which("javap")
+    assert tool is not None, (
+        "the contract with Spark is read with `javap` of a JDK 17: scripts/install_jdk.sh"
+    )
+    said = subprocess.run([tool, "-cp", path, *names], capture_output=True, text=True, check=False)
+    found = {}
+    for shown in said.stdout.split("Compiled from ")[1:]:
+        lines = [line.strip().partition(" throws ")[0].rstrip(";") for line in shown.splitlines()[1:]]
+        head = re.search(r"(?:class|interface) ([\w.$]+)", lines[0])
+        assert head is not None
+        found[head[1]] = frozenset(re.sub(r"^(?:(?:public|abstract|static|default) )+", "", n) for n in lines)
+    return found
+
+
+def lacking(name: str, wanted: list[str], found: dict[str, frozenset[str]]) -> str:
+    """What a class of Spark lacks, and what to do about it; nothing if it has all."""
+    if name not in found:
+        return f"{name} is not in the installed pyspark. {PORT}"
+    missing = [signature for signature in wanted if signature not in found[name]]
+    return f"{name} of the installed pyspark lacks {', '.join(missing)}. {PORT}" if missing else ""
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_spark_offers_what_the_bridge_needs(name: str) -> None:
+    problem = lacking(name, SIGNATURES[name], installed(*SIGNATURES))
+    assert not problem, problem
+
+
+def test_what_is_gone_is_named_and_where_to_port() -> None:
+    where = (
+        "Penstock supports Spark 4.3.0; port it to another version in"
+        " org.apache.spark.penstock.SparkInternals (Java) and penstock/spark/bridge.py (Python)"
+    )
+    assert lacking("a.Gone", [], {}) == f"a.Gone is not in the installed pyspark. {where}"
+    found = {"a.Here": frozenset({"void kept()"})}
+    assert lacking("a.Here", ["void kept()"], found) == ""
+    assert lacking("a.Here", ["void kept()", "int gone(int)"], found) == (
+        f"a.Here of the installed pyspark lacks int gone(int). {where}"
+    )

@@ -1,8 +1,9 @@
 """Chained tasks: the first of them calls the others, in its own process, instead of sending to them.
 
-When tasks are chained while data flow, the later ones first finish what they have: the worker of the first stops at
-an item boundary, asks the bridge to let the others end, and goes on when they have. When they are taken apart, it
-ships all it has and sends to them again; the bridge starts their workers. So nothing is lost, doubled or reordered.
+When tasks are chained while data flow, the later ones first finish what they have: the worker of the first
+stops at an item boundary, asks the bridge to let the others end, and goes on when they have. When they are
+taken apart, it ships all it has and sends to them again; the bridge starts their workers. So nothing is lost,
+doubled or reordered.
 """
 
 from collections.abc import Callable, Sequence

@@ -116,7 +116,7 @@ class Measurements:
             self._reporter.worked(-useful_ns, 0, 0)
 
     def chained_useful_ns(self) -> int:
-        """Close the interval of a chained task: its items, and the time they took by those that were timed."""
+        """Close the interval of a chained task: its items, and the time they took by those timed."""
         with self._lock:
             count, self.chained_in = self.chained_in, 0
             service = self._chained_service.take()

@@ -1,6 +1,6 @@
 """One Spark for all tests of the runtime, and a check after each that nothing was left behind.
 
-PENSTOCK_TEST_MASTER="local-cluster[2,24,1024]" runs the same tests on separate executors (`make test-cluster`).
+PENSTOCK_TEST_MASTER="local-cluster[2,24,1024]" runs them on separate executors (`make test-cluster`).
 """
 
 import os

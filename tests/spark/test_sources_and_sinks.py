@@ -17,7 +17,8 @@ pytestmark = pytest.mark.spark
 
 
 def read_lines(directory: Path) -> list[Any]:
-    return [json.loads(line) for path in sorted(directory.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    paths = sorted(directory.glob("*.jsonl"))
+    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
 def write_files(directory: Path, kind: str) -> list[Any]:
@@ -98,8 +99,6 @@ def test_jsonl_and_function_sinks(spark: SparkSession, tmp_path: Path) -> None:
     assert [int(line) for line in witness.read_text().splitlines()] == list(range(300))
 
 
-
-
 def test_ids_are_deterministic_and_tell_outputs_apart(spark: SparkSession, tmp_path: Path) -> None:
     def triple(item: Item) -> Iterator[tuple[int, int]]:
         for copy in range(3):
@@ -127,7 +126,8 @@ def test_handle_tells_how_it_goes(spark: SparkSession, collector: Collector) -> 
     assert job.exception() is None
     assert not job.await_termination(0.01)
     assert job.await_termination(60)
-    assert job.status.state == "stopped"
+    over = job.status
+    assert over.state == "stopped"
     last = job.last_progress
     assert last is not None
     assert last in job.recent_progress

@@ -9,7 +9,19 @@ if TYPE_CHECKING:
     from penstock.spark.job import Job, JobFailed
     from penstock.spark.run import run
 
-__all__ = ["Flow", "FlowError", "Job", "JobFailed", "dedup_jsonl", "elastic", "jsonl", "paced", "replay", "run", "task"]
+__all__ = [
+    "Flow",
+    "FlowError",
+    "Job",
+    "JobFailed",
+    "dedup_jsonl",
+    "elastic",
+    "jsonl",
+    "paced",
+    "replay",
+    "run",
+    "task",
+]
 
 _LAZY = {"run": "penstock.spark.run", "Job": "penstock.spark.job", "JobFailed": "penstock.spark.job"}
 

@@ -10,7 +10,7 @@ from penstock.flow.layers import Layout
 
 
 def pipelines(layout: Layout) -> list[list[str]]:
-    """The longest chains there could be, in topological order; a task that fits to no other is one of its own."""
+    """The longest chains there could be, in topological order; a task that fits no other is its own."""
     graph = layout.graph
     follower: dict[str, str] = {}
     for stream in graph.streams:
@@ -30,7 +30,9 @@ def pipelines(layout: Layout) -> list[list[str]]:
 
 def all_chains(layout: Layout, wanted: Iterable[Sequence[str]]) -> list[list[str]]:
     """`wanted` and every other task on its own; refused unless each chain is a piece of a pipeline."""
-    place = {name: (line, at) for line, chain in enumerate(pipelines(layout)) for at, name in enumerate(chain)}
+    place = {
+        name: (line, at) for line, chain in enumerate(pipelines(layout)) for at, name in enumerate(chain)
+    }
     taken: dict[str, list[str]] = {}
     for chain in wanted:
         for name in chain:

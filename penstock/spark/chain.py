@@ -19,6 +19,7 @@ class Chain:
 
     def __init__(self, head: Runner, outbox: Outbox, make: Callable[[str], Runner]) -> None:
         self.runners = [head]
+        self._parted: list[Runner] = []
         self._outbox = outbox
         self._make = make
 
@@ -40,6 +41,11 @@ class Chain:
             self.runners.append(runner)
             self._outbox.streams = [*self._outbox.streams, *runner.streams]
 
+    def take_parted(self) -> list[Runner]:
+        """The tasks that were let go since the last call: their last report is still to be made."""
+        parted, self._parted = self._parted, []
+        return parted
+
     def part(self) -> None:
         """Host the first task only; the others are closed in their order, and all they sent is shipped."""
         for runner in self.runners[1:]:
@@ -49,6 +55,7 @@ class Chain:
         head = self.runners[0]
         for stream in head.streams:
             stream.link = None
+        self._parted += self.runners[1:]
         self.runners = [head]
         self._outbox.streams = list(head.streams)
 

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from zlib import crc32
 
 KEY_GROUPS = 4096
-"""Keys are hashed to groups, and groups dealt to replicas in ranges: few keys move in a rescale."""
+"""Keys are hashed to groups, and groups are dealt to replicas in ranges."""
 
 
 def key_group(key: Hashable) -> int:

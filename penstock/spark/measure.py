@@ -4,6 +4,7 @@ Timing is done for tagged items only, and for whole envelopes: an item that is n
 task's thread measures and the clock's thread takes the report, so both hold the lock.
 """
 
+import itertools
 import os
 import threading
 import time
@@ -23,9 +24,11 @@ from penstock.stats.replica_reporter import ReplicaReporter
 from penstock.stats.report import ChannelReport
 from penstock.stats.sketch import Sketch
 
+_serials = itertools.count()
+
 
 class Measurements:
-    """One task: totals since the worker process began, and what the last interval showed."""
+    """One task: totals since it began in this process, and what the last interval showed."""
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Measurements:
         self._sends = sends
         self._failures = failures
         self._names = names
+        self._serial = next(_serials)
         self._outbox = outbox
         self._lock = threading.Lock()
         # Items are sampled at their source: whatever carries a tag is timed, so the reporter takes all.
@@ -146,6 +150,7 @@ class Measurements:
             "task": self._task,
             "replica": self._replica,
             "pid": os.getpid(),
+            "serial": self._serial,
             "items_in": self.items_in + self.chained_in,
             "items_out": sum(stream.shipped_items + stream.handed_on for stream in self._sends),
             "envelopes_out": sum(stream.shipped_envelopes for stream in self._sends),

@@ -23,6 +23,7 @@ class WorkerReport(msgspec.Struct, frozen=True):
     dead_lettered: int
     latency_ms: dict[str, Any]
     sent: dict[str, int] = {}
+    serial: int = 0
 
 
 class Restart(msgspec.Struct, frozen=True):
@@ -99,7 +100,7 @@ class Ledger:
     def __init__(self) -> None:
         self.failure: Failure | None = None
         # Not by process id alone: executors on other hosts have the same numbers.
-        self._latest: dict[tuple[str, int, int], WorkerReport] = {}
+        self._latest: dict[tuple[str, int, int, int], WorkerReport] = {}
         self._restarts: list[Restart] = []
         self._gone: set[int] = set()
         self._window = Window()
@@ -111,7 +112,8 @@ class Ledger:
 
     def _add(self, report: Report) -> None:
         if report.worker is not None:
-            self._latest[report.worker.task, report.worker.replica, report.worker.pid] = report.worker
+            worker = report.worker
+            self._latest[worker.task, worker.replica, worker.pid, worker.serial] = worker
         if report.interval is not None:
             self._window.add(report.interval, report.channels)
         for chained in report.chained:
@@ -148,7 +150,7 @@ class Ledger:
             task.envelopes_out += worker.envelopes_out
             task.skipped += worker.skipped
             task.dead_lettered += worker.dead_lettered
-            if worker.pid not in self._gone:
+            if worker.pid not in self._gone and worker.pid not in task.processes:
                 task.processes.append(worker.pid)
             sketch = Sketch.from_json(worker.latency_ms)
             if sketch.count:

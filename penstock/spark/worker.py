@@ -241,7 +241,8 @@ class Worker:
         self._outbox.send(frame(ENDED, self._report(**position)))
 
     def _report(self, **more: Any) -> bytes:
-        return process_report([runner.measured for runner in self._chain.runners], **more)
+        runners = [*self._chain.runners, *self._chain.take_parted()]
+        return process_report([runner.measured for runner in runners], **more)
 
     def _unshippable(self, stream: OutStream, item: Any, problem: Exception) -> None:
         for runner in self._chain.runners:

@@ -81,5 +81,8 @@ class ChannelReport(msgspec.Struct, frozen=True, kw_only=True):
     def merged(self, later: "ChannelReport") -> "ChannelReport":
         """This interval and a later one of the same channel."""
         return ChannelReport(
-            stream=self.stream, sender=self.sender, receiver=self.receiver, times=self.times.merged(later.times)
+            stream=self.stream,
+            sender=self.sender,
+            receiver=self.receiver,
+            times=self.times.merged(later.times),
         )

@@ -69,6 +69,7 @@ def test_chain_and_unchain_under_load(
         assert_ordered([row[0] for row in seen])
     processes = {len(set(row[1:])) for row in rows}
     assert processes == {1, 2, 3}
+    assert {task.items_in for name, task in job.metrics().tasks.items()} == {COUNT}
     assert chained.chains == [["begin", "a", "b", "c"], ["out"]]
     for name in ("begin", "a", "b", "c"):
         assert chained.tasks[name].processed_total == pytest.approx(2250, rel=0.7)

@@ -232,6 +232,7 @@ final class Stage {
     sending.lock();
     try {
       over = endSent || !retiring;
+      endSent = over; // a source ends by itself, and nobody may start it again in this batch
       keep = !retiring && !pump.closing();
       worker = null;
       retiring = false;

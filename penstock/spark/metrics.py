@@ -150,13 +150,14 @@ class Ledger:
             task.envelopes_out += worker.envelopes_out
             task.skipped += worker.skipped
             task.dead_lettered += worker.dead_lettered
-            if worker.pid not in self._gone and worker.pid not in task.processes:
-                task.processes.append(worker.pid)
             sketch = Sketch.from_json(worker.latency_ms)
             if sketch.count:
                 latency[worker.task] = (
                     latency[worker.task].merge(sketch) if worker.task in latency else sketch
                 )
+        for name, _, pid in dict.fromkeys(key[:3] for key in self._latest):
+            if pid not in self._gone:
+                tasks[name].processes.append(pid)
         for restart in self._restarts:
             tasks[restart.task].restarts += 1
         return Metrics(tasks, latency)

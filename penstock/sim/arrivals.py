@@ -52,30 +52,32 @@ def in_service_order(arrived: list[Parts], inputs: list[StreamModel]) -> Arrival
     arrival = _joined([parts.ships_at + time for parts, time in zip(arrived, travel, strict=True)])
     earliest = arrival.min()
     order = _by_receiver_and_time(receiver, arrival - earliest)
-    arrival = arrival[order]
+    arrival = arrival.take(order)
     offsets = np.cumsum([0] + [parts.origins.size for parts in arrived[:-1]])
-    base = _joined([parts.base + offset for parts, offset in zip(arrived, offsets, strict=True)])[order]
+    base = _joined([parts.base + offset for parts, offset in zip(arrived, offsets, strict=True)]).take(order)
     strides = _joined([parts.stride for parts in arrived])
-    size = _joined([parts.size for parts in arrived])[order]
+    size = _joined([parts.size for parts in arrived]).take(order)
     opening = [
         np.where(parts.opens, stream.costs.receive_envelope_s, 0.0)
         for parts, stream in zip(arrived, inputs, strict=True)
     ]
     via = None
     if not single:
-        via = _joined([np.full(parts.size.size, n, dtype=np.int8) for n, parts in enumerate(arrived)])[order]
-    receiver = receiver[order]
+        via = _joined([np.full(parts.size.size, n, dtype=np.int8) for n, parts in enumerate(arrived)]).take(
+            order
+        )
+    receiver = receiver.take(order)
     first = np.flatnonzero(np.diff(receiver, prepend=-1))
     uniform = strides.min() == strides.max()
-    stride = strides if uniform else strides[order]
+    stride = strides if uniform else strides.take(order)
     return Arrivals(
         receiver=receiver,
         arrival=arrival,
         size=size,
-        emit_sum=_joined([parts.emit_sum for parts in arrived])[order],
+        emit_sum=_joined([parts.emit_sum for parts in arrived]).take(order),
         ships_at=arrival - travel[0] if via is None else arrival - np.array(travel)[via],
-        opening_s=_joined(opening)[order],
-        origin=_joined([parts.origins for parts in arrived])[run_positions(base, stride, size)],
+        opening_s=_joined(opening).take(order),
+        origin=_joined([parts.origins for parts in arrived]).take(run_positions(base, stride, size)),
         via=via,
         item_via=None if via is None else np.repeat(via, size),
         first=first,
@@ -91,7 +93,9 @@ def _by_receiver_and_time(receiver: Ints, time: Floats) -> Ints:
     """
     grouped = np.argsort(receiver.astype(np.uint16), kind="stable")
     span = time.max() + 1.0
-    return grouped[np.argsort(receiver[grouped] * span + time[grouped], kind="stable")]
+    key = receiver.take(grouped) * span
+    key += time.take(grouped)
+    return grouped.take(np.argsort(key, kind="stable"))
 
 
 def _joined(arrays: list[NDArray[A]]) -> NDArray[A]:

@@ -149,11 +149,13 @@ def _runs_of(
     # A run that is empty lies before a sender's phase; one of infinite time, behind its end.
     last &= run > 0
     turn, channel = np.nonzero(last.reshape(-1, channels))
-    emit_sum = total.reshape(-1, channels)[turn, channel]
+    place_in_table = turn * channels
+    place_in_table += channel
+    emit_sum = total.reshape(-1).take(place_in_table)
+    size = run.reshape(-1).take(place_in_table).astype(np.int64)
     keep = np.flatnonzero(np.isfinite(emit_sum))
     if keep.size < emit_sum.size:
-        turn, channel, emit_sum = turn[keep], channel[keep], emit_sum[keep]
-    size = run.reshape(-1, channels)[turn, channel].astype(np.int64)
+        turn, channel, emit_sum, size = turn[keep], channel[keep], emit_sum[keep], size[keep]
     first_turn = turn - size + 1
     slot = np.arange(grid.slots)
     place = ((starts_of(grid.counts) - grid.phase)[:, None] + slot).reshape(-1)

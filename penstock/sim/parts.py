@@ -151,20 +151,20 @@ class Parts:
     def only(self, mask: Bools) -> Parts:
         index = np.flatnonzero(mask)
         return Parts(
-            self.channel[index],
-            self.receiver[index],
-            self.ships_at[index],
-            self.size[index],
-            self.emit_sum[index],
-            self.opens[index],
-            self.base[index],
-            self.stride[index],
+            self.channel.take(index),
+            self.receiver.take(index),
+            self.ships_at.take(index),
+            self.size.take(index),
+            self.emit_sum.take(index),
+            self.opens.take(index),
+            self.base.take(index),
+            self.stride.take(index),
             self.origins,
         )
 
     def compact(self) -> Parts:
         """The same parts with just their own origins, one part after the other."""
-        origins = self.origins[run_positions(self.base, self.stride, self.size)]
+        origins = self.origins.take(run_positions(self.base, self.stride, self.size))
         return replace(self, base=starts_of(self.size), stride=np.ones_like(self.size), origins=origins)
 
     def items(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -91,7 +93,8 @@ def test_both_envelope_kernels_give_the_same_run(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_m_m_1_queue_waits_as_theory_says() -> None:
-    flow = pipeline(rate=70.0, sources=1, replicas=1, service=Exponential(), step_s=50.0)
+    flow = pipeline(rate=70.0, sources=1, replicas=1, service=Exponential(), step_s=100.0)
+    flow = replace(flow, interval_s=100.0)
     engine = SimulatedEngine(flow, seed=2, seconds=40_000.0)
     waits, items, busy = 0.0, 0.0, []
     while (snapshot := engine.observe()) is not None:

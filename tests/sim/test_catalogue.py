@@ -51,6 +51,6 @@ def test_the_classifier_loses_input_only_when_it_restarts() -> None:
     lost = {}
     for restart in (False, True):
         flow = classifier.gaussian(restart=restart)
-        lost[restart] = simulate(flow, create_policy("mape"), seed=1, seconds=500.0).lost
+        lost[restart] = simulate(flow, create_policy("mape"), seed=1, seconds=800.0).lost
     assert lost[False] == 0
     assert lost[True] > 0

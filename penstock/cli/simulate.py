@@ -6,16 +6,20 @@ import dataclasses
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from penstock.control.recording import Recorder, decisions_path
-from penstock.policy.parameters import SettingError
-from penstock.policy.registry import UnknownPolicyError, create_from_settings
+from penstock.policy.guards.compose import guarded
+from penstock.policy.guards.parameters import GuardParameters
+from penstock.policy.parameters import SettingError, parse_settings
+from penstock.policy.port import Policy
+from penstock.policy.registry import UnknownPolicyError, create_policy, parameters_type
 from penstock.sim.catalogue import APPLICATIONS, UnknownWorkloadError, find_workload
 from penstock.sim.memory import keep_freed_memory
 from penstock.sim.run import Point, simulate
@@ -37,6 +41,7 @@ def command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter of the policy, <policy>.<name>=<value>.")
     ] = None,
+    guards: Annotated[bool, typer.Option("--guards", help="Wrap the policy in the guard rails.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of a table.")
     ] = False,
@@ -54,7 +59,7 @@ def command(
         raise typer.Exit(2)
     try:
         flow = find_workload(application, profile)
-        decider = create_from_settings(policy, settings or [])
+        decider = _decider(policy, settings or [], guards=guards)
     except (UnknownWorkloadError, UnknownPolicyError, SettingError) as error:
         errors.print(str(error), markup=False)
         raise typer.Exit(2) from error
@@ -88,6 +93,16 @@ def command(
     _show(summary)
     if out is not None:
         typer.echo(f"snapshots: {out}\ndecisions: {decisions_path(out)}")
+
+
+def _decider(name: str, settings: list[str], *, guards: bool) -> Policy[Any]:
+    """The policy with its settings, in its guards if asked for."""
+    groups: dict[str, type[msgspec.Struct]] = {name: parameters_type(name)}
+    if guards:
+        groups["guards"] = GuardParameters
+    parsed = parse_settings(settings, groups)
+    policy = create_policy(name, parsed[name])
+    return guarded(policy, msgspec.convert(parsed["guards"], GuardParameters)) if guards else policy
 
 
 def _state(point: Point) -> str:

@@ -62,7 +62,7 @@ def test_a_recording_is_decided_again_by_penstock_decide(tmp_path: Path) -> None
 def test_guards_hold_a_policy_back() -> None:
     words = ["simulate", "wordcount", "--seconds", "40", "--policy", "ds2", "--json"]
     free = json.loads(CliRunner().invoke(app, words).stdout)
-    held = json.loads(CliRunner().invoke(app, [*words, "--guards", "--set", "guards.warm_up_s=30"]).stdout)
+    held = json.loads(CliRunner().invoke(app, [*words, "--guards", "--set", "guards.warm_up_s=100"]).stdout)
     assert free["actions"] > held["actions"]
 
 

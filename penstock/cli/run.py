@@ -4,19 +4,23 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event
 from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 
 import penstock
+from penstock.cli.control_view import control_view
 from penstock.cli.errors import user_errors
 from penstock.cli.target import load_flow
 from penstock.durations import seconds
+from penstock.policy.registry import policy_names
+from penstock.spark.control import Control, ControlPlan
 from penstock.spark.metrics import Metrics
 
 LOOK_EVERY_S = 1.0
@@ -38,15 +42,40 @@ def command(
     limit: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help='Stop after that time, for example "30 s".')
     ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help=f"Adapt the flow while it runs: {', '.join(policy_names())}."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the policy or of its guards."),
+    ] = None,
+    interval: Annotated[str, typer.Option(help="Time between two decisions.")] = "5 s",
+    recommend: Annotated[
+        bool, typer.Option("--recommend", help="Decide and show, but change nothing.")
+    ] = False,
+    recording: Annotated[
+        Path | None, typer.Option(help="File for snapshots and decisions, for `penstock decide`.")
+    ] = None,
 ) -> None:
     """Run a flow and show how it goes; Ctrl-C or SIGTERM drain it, commit, and end with exit code 0."""
     console = Console(stderr=True)
     with user_errors(console), _told_to_end() as told:
         flow = load_flow(target)
         limit_s = None if limit is None else seconds(limit)
+        plan = None
+        if policy is not None:
+            plan = ControlPlan(
+                policy,
+                settings=tuple(settings or ()),
+                interval=interval,
+                apply=not recommend,
+                recording=recording,
+            )
         job = penstock.run(flow, checkpoint=checkpoint, batch=batch, master=master, sampling=sampling)
+        control = None if plan is None else Control(job, plan)
         try:
-            _watch(job, console, told, limit_s)
+            _watch(job, control, console, told, limit_s)
             if told.is_set():
                 console.print("stopping: what is under way is brought to its end")
             job.stop()
@@ -55,15 +84,23 @@ def command(
             raise typer.Exit(FAILED) from None
 
 
-def _watch(job: "penstock.Job", console: Console, told: Event, limit_s: float | None) -> None:
+def _watch(
+    job: "penstock.Job", control: Control | None, console: Console, told: Event, limit_s: float | None
+) -> None:
     """Show the metrics once a second until the job is over, its time is up, or it is told to end."""
     until_s = None if limit_s is None else time.monotonic() + limit_s
     with Live(console=console, auto_refresh=False) as live:
         while not told.is_set() and (until_s is None or time.monotonic() < until_s):
             over = job.await_termination(LOOK_EVERY_S)
-            live.update(metrics_table(job.metrics(), job.status.state), refresh=True)
+            live.update(_view(job, control), refresh=True)
             if over:
                 return
+
+
+def _view(job: "penstock.Job", control: Control | None) -> RenderableType:
+    table = metrics_table(job.metrics(), job.status.state)
+    cycles = [] if control is None else control.cycles()
+    return Group(table, control_view(cycles[-1])) if cycles else table
 
 
 def metrics_table(metrics: Metrics, state: str) -> Table:

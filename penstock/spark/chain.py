@@ -49,8 +49,8 @@ class Chain:
     def part(self) -> None:
         """Host the first task only; the others are closed in their order, and all they sent is shipped."""
         for runner in self.runners[1:]:
-            runner.close()
             runner.flush()
+            runner.close()
         self._outbox.flush()
         head = self.runners[0]
         for stream in head.streams:

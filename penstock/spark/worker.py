@@ -232,9 +232,9 @@ class Worker:
         self._outbox.begin_item(None, None)
         if self._sourcing is None:
             for runner in self._chain.runners:
+                runner.flush()
                 if last:
                     runner.close()
-                runner.flush()
         self._outbox.flush()
         self._outbox.acknowledge()
         self._unacknowledged = 0

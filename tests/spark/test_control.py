@@ -1,0 +1,92 @@
+"""The closed loop on real Spark: measured, decided and applied while items flow."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+import penstock as ps
+from penstock.cli.main import app
+from penstock.control.recording import read_decisions, read_snapshots
+from penstock.policy.ds2 import Ds2
+from penstock.spark.control import Control, ControlPlan
+from penstock.testing.collector import Collector
+from tests.spark.items import Item, assert_exactly_once, numbered
+
+pytestmark = pytest.mark.spark
+SERVICE_S = 0.004
+
+
+def wait_a_little(item: Item) -> Item:
+    time.sleep(SERVICE_S)
+    return item
+
+
+def overloaded(collector: Collector, count: int = 8000) -> ps.Flow:
+    """600 items a second for a task that does 250 per replica."""
+    flow = ps.Flow("overloaded")
+    source = flow.source(numbered(count, rate=600), name="numbers")
+    source.map(wait_a_little, name="work", parallelism=ps.elastic(1, 8)).sink(collector, name="out")
+    flow.constrain("50 ms", ["numbers->work", "work", "work->out"])
+    return flow
+
+
+def test_policy_scales_a_running_flow_and_the_recording_can_be_replayed(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    recording = tmp_path / "run.jsonl"
+    job = ps.run(overloaded(collector), sampling=0.5)
+    control = Control(job, ControlPlan("ds2", interval="1 s", recording=recording))
+    assert job.await_termination(90)
+    control.join(10)
+    assert control.problem is None
+    assert job.metrics().tasks["work"].active >= 3
+    assert job.status.state == "stopped"
+    assert_exactly_once(collector.items(), 8000)
+    snapshots = list(read_snapshots(recording))
+    assert len(snapshots) == len(list(read_decisions(recording))) == len(control.cycles())
+    measured = [snapshot for snapshot in snapshots if snapshot.tasks["work"].service_ms is not None]
+    assert measured
+    service_ms = [float(snapshot.tasks["work"].service_ms or 0) for snapshot in measured]
+    assert min(service_ms) > SERVICE_S * 1000 * 0.95
+    replayed = CliRunner().invoke(app, ["decide", str(recording), "--policy", "ds2"])
+    assert replayed.exit_code == 0, replayed.output
+    assert len([json.loads(line) for line in replayed.stdout.splitlines()]) == len(snapshots)
+
+
+def test_recommending_changes_nothing(spark: SparkSession, collector: Collector) -> None:
+    job = ps.run(overloaded(collector, 3000), sampling=0.5)
+    control = Control(job, ControlPlan("ds2", interval="1 s", apply=False))
+    assert job.await_termination(90)
+    control.join(10)
+    assert job.metrics().tasks["work"].active == 1
+    assert max(cycle.decision.parallelism["work"] for cycle in control.cycles()) >= 3
+
+
+def test_flow_outlives_its_controller(
+    spark: SparkSession, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: Any) -> Any:
+        raise ZeroDivisionError("no policy")
+
+    monkeypatch.setattr(Ds2, "decide", broken)
+    job = ps.run(overloaded(collector, 1000), sampling=0.5)
+    control = Control(job, ControlPlan("ds2", interval="1 s"))
+    assert job.await_termination(90)
+    control.join(10)
+    assert control.problem is not None
+    assert "keeps its last configuration" in control.problem
+    assert_exactly_once(collector.items(), 1000)
+
+
+def test_bad_plans_are_refused_before_anything_starts() -> None:
+    with pytest.raises(ps.FlowError, match="shorter than 1"):
+        ControlPlan("ds2", interval="0.2 s")
+    with pytest.raises(ValueError, match="nephele"):
+        ControlPlan("nephelle")
+    with pytest.raises(ValueError, match=r"ds2\.nothing"):
+        ControlPlan("ds2", settings=("ds2.nothing=1",))

@@ -43,8 +43,8 @@ SETTINGS: Final = (
     ),
     Setting(
         "spark.shuffle.streaming.networkBufferMaxWaitTimeMs",
-        "50",
-        "no row waits for this timer, and it costs nothing",
+        "1000",
+        "no row waits for this timer, so it may be slow and cost nothing",
     ),
     Setting(
         "spark.shuffle.streaming.writerMaxMemory",

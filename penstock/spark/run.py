@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import cloudpickle
 import msgspec
 
-from penstock.durations import milliseconds
+from penstock.durations import format_ms, milliseconds
 from penstock.flow.errors import FlowError
 from penstock.flow.flow import Flow
 from penstock.flow.graph import Graph
@@ -26,6 +26,9 @@ from penstock.spark.sourcing import Position
 
 if TYPE_CHECKING:
     from penstock.io.protocol import Source
+
+_SHORTEST_BATCH_MS = 1_000  # a boundary takes some tenths of a second
+_LONGEST_BATCH_MS = 12 * 3_600_000  # well below the trigger, which would cut a batch off
 
 
 def run(
@@ -48,8 +51,8 @@ def run(
     if not 0.0 <= sampling <= 1.0:
         raise FlowError(f"a sampling rate of {sampling} is not between 0 and 1")
     batch_ms = milliseconds(batch)
-    if batch_ms < 1000:
-        raise FlowError(f"a batch of {batch_ms} ms is too short: a boundary takes some tenths of a second")
+    if not _SHORTEST_BATCH_MS <= batch_ms <= _LONGEST_BATCH_MS:
+        raise FlowError(f"a batch of {format_ms(batch_ms)} is not between 1 s and 12 h; choose one within")
     check_picklable(graph)
     layout = lay_out(graph)
     letters = Path(dead_letters or Path("dead_letters") / graph.name).absolute()

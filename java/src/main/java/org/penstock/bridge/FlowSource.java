@@ -60,7 +60,7 @@ public final class FlowSource implements TableProvider {
 
   record Reached(int partition, String position) implements PartitionOffset {}
 
-  record Part(RunSpec run, UnitSpec unit, SourceOrder order) implements InputPartition {}
+  record Part(RunSpec run, UnitSpec unit, SourceOrder order, long batch) implements InputPartition {}
 
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {
@@ -159,9 +159,9 @@ public final class FlowSource implements TableProvider {
       for (UnitSpec unit : spec.units()) {
         for (int i = unit.first(); i < unit.first() + unit.pool(); i++) {
           String key = Integer.toString(i);
-          SourceOrder order = new SourceOrder(
-              i, Reports.text(positions.get(key)), Reports.text(runOffset.get(key)), batch, spec.batchMs());
-          parts[i] = new Part(spec.run(), unit, order);
+          SourceOrder order =
+              new SourceOrder(i, Reports.text(positions.get(key)), Reports.text(runOffset.get(key)));
+          parts[i] = new Part(spec.run(), unit, order, batch);
         }
       }
       return parts;
@@ -211,8 +211,8 @@ public final class FlowSource implements TableProvider {
     Reader(Part part) {
       this.partition = part.order().partition();
       try {
-        pump = new Pump(part.run(), part.unit(), partition - part.unit().first(), part.order());
-        pump.start(TaskContext.get());
+        pump = new Pump(part.run(), part.unit(), partition - part.unit().first(), part.batch(), part.order());
+        pump.start(TaskContext.get(), () -> {});
       } catch (Exception problem) {
         throw new FlowException(problem);
       }

@@ -1,5 +1,7 @@
 package org.penstock.bridge;
 
+import java.io.IOException;
+import java.io.ObjectOutputStream;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -18,6 +20,7 @@ public final class Layer implements MapPartitionsFunction<Row, Row> {
   private volatile UnitSpec[] units;
   private volatile int relay; // -1: none
   private volatile int nextRelay; // the relay of the layer after this one
+  private long batch; // known when Spark serialises the layer for it
 
   public Layer(RunSpec run, int index, UnitSpec[] units, int relay, int nextRelay) {
     this.run = run;
@@ -31,6 +34,12 @@ public final class Layer implements MapPartitionsFunction<Row, Row> {
     this.nextRelay = nextRelay;
   }
 
+  private void writeObject(ObjectOutputStream out) throws IOException {
+    Run now = Runs.get(run.id());
+    batch = now == null ? -1 : now.batch();
+    out.defaultWriteObject();
+  }
+
   @Override
   public Iterator<Row> call(Iterator<Row> rows) throws Exception {
     TaskContext context = TaskContext.get();
@@ -40,15 +49,14 @@ public final class Layer implements MapPartitionsFunction<Row, Row> {
     }
     for (UnitSpec unit : units) {
       if (unit.hosts(partition)) {
-        return pumped(new Pump(run, unit, partition - unit.first(), null), rows, context);
+        return pumped(new Pump(run, unit, partition - unit.first(), batch, null), rows, context);
       }
     }
     throw new FlowException("layer " + index + " of flow " + run.flow() + " has no partition " + partition);
   }
 
   private static Iterator<Row> pumped(Pump pump, Iterator<Row> rows, TaskContext context) throws Exception {
-    pump.start(context);
-    pump.spawn("penstock-feed-" + context.stageId() + "-" + context.partitionId(), () -> {
+    pump.start(context, () -> {
       SparkInternals.setTaskContext(context);
       try {
         while (rows.hasNext()) {

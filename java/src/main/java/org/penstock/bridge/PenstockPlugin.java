@@ -65,7 +65,10 @@ public final class PenstockPlugin implements SparkPlugin {
       Run run = Runs.get(id);
       if (run == null) {
         closed.add(id);
-      } else if (run.settings().version() > version) {
+        return;
+      }
+      run.endBatchIfOld();
+      if (run.settings().version() > version) {
         newer.add(run.settings());
       }
     });

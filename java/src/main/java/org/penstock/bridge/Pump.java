@@ -5,7 +5,9 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Row;
 import org.apache.spark.util.TaskCompletionListener;
@@ -19,6 +21,7 @@ final class Pump {
 
   private final RunSpec run;
   private final int replica;
+  private final long batch;
   private final SourceOrder source; // null in every layer but the first
   private final Stage[] stages;
   private final OutQueue out = new OutQueue();
@@ -26,15 +29,16 @@ final class Pump {
   private final List<Thread> threads = new ArrayList<>();
   private final Agent agent = Agent.current();
   private final Workers workers;
-  private final long startedNs = System.nanoTime();
-  private boolean inputEnded;
+  private final AtomicReference<Runnable> feeder = new AtomicReference<>();
+  private final AtomicBoolean inputEnded = new AtomicBoolean();
   private volatile boolean closed;
   private volatile boolean started;
   private volatile String sourceNews;
 
-  Pump(RunSpec run, UnitSpec unit, int replica, SourceOrder source) throws Exception {
+  Pump(RunSpec run, UnitSpec unit, int replica, long batch, SourceOrder source) throws Exception {
     this.run = run;
     this.replica = replica;
+    this.batch = batch;
     this.source = source;
     this.workers = agent.workers(run);
     this.stages = new Stage[unit.tasks().length];
@@ -49,17 +53,30 @@ final class Pump {
     }
   }
 
-  /** Attaches the pump to its Spark task and starts the workers that this replica needs now. */
-  void start(TaskContext context) throws Exception {
+  /**
+   * Attaches the pump to its Spark task and starts the workers that this replica needs now. `feeder` reads the input;
+   * it is started with the first worker, or when the batch ends: Spark's reader looks for rows a hundred times a second,
+   * which a replica that nobody sends to can do without.
+   */
+  void start(TaskContext context, Runnable feeder) throws Exception {
+    this.feeder.set(feeder);
     context.addTaskCompletionListener((TaskCompletionListener) done -> close());
     agent.refresh(run.id());
     for (Stage stage : stages) {
       if (needsWorker(stage) || workers.keeps(stage.task(), replica)) {
         stage.activate();
+        feed();
       }
     }
     started = true;
     agent.register(this);
+  }
+
+  private void feed() {
+    Runnable waiting = feeder.getAndSet(null);
+    if (waiting != null) {
+      spawn("penstock-feed-" + stages[0].task() + "-" + replica, waiting);
+    }
   }
 
   /** An active replica has a worker for each task, save those that are chained to another. */
@@ -71,22 +88,23 @@ final class Pump {
     return replica < now.active().getOrDefault(stage.task(), 0) && !now.chained().contains(stage.task());
   }
 
-  /** Called by the agent, often: follows activation, and ends a source's batch when its time has come. */
+  /** Called by the agent, often: follows activation, and sees to the end of the batch when its time has come. */
   void tend() {
     if (!started || closed) {
       return;
     }
     try {
-      if (source != null) {
-        Settings now = agent.settings(run.id());
-        boolean asked = now != null && now.endBatch() >= source.batch();
-        if (asked || System.nanoTime() - startedNs > source.batchMs() * 1_000_000L) {
+      Settings now = agent.settings(run.id());
+      if (now != null && now.endBatch() >= batch) {
+        feed();
+        if (source != null) {
           endInput();
         }
       }
       for (Stage stage : stages) {
         if (needsWorker(stage)) {
           stage.activate();
+          feed();
         } else {
           stage.retireIfIdle();
         }
@@ -133,11 +151,11 @@ final class Pump {
     }
   }
 
-  synchronized void endInput() throws Exception {
-    if (inputEnded) {
+  /** No monitor is held in here: the agent may be tending this pump while it waits for the driver. */
+  void endInput() throws Exception {
+    if (inputEnded.getAndSet(true)) {
       return;
     }
-    inputEnded = true;
     agent.refresh(run.id());
     for (Stage stage : stages) {
       stage.inputEnded();
@@ -207,7 +225,7 @@ final class Pump {
       try {
         order.append(",\"source\":{\"position\":").append(mark == null ? source.offset() : mark);
         order.append(",\"run_position\":").append(source.runOffset());
-        order.append(",\"started_at_epoch_ns\":").append(agent.sourceStarts(run.id(), source.batch())).append("}");
+        order.append(",\"started_at_epoch_ns\":").append(agent.sourceStarts(run.id(), batch)).append("}");
       } catch (Exception unreachable) {
         throw new IOException("the driver does not answer", unreachable);
       }

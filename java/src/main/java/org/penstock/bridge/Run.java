@@ -21,6 +21,7 @@ public final class Run {
   private FlowSource.Spec source;
   private long batch = -1;
   private long flowing = -1;
+  private long flowingSinceNs;
   private boolean held;
   private boolean atGate;
   private boolean exhausted;
@@ -68,9 +69,16 @@ public final class Run {
   /** Ends the batch that runs now and holds the next one at the gate; `closing` tells the workers that it was the last. */
   public synchronized void endBatch(boolean closing) {
     held = true;
-    settings =
-        ending(batch, settings.closing() || closing);
+    settings = ending(batch, settings.closing() || closing);
     notifyAll();
+  }
+
+  /** Ends a batch that has lasted as long as a batch may; the next one begins at once. */
+  synchronized void endBatchIfOld() {
+    boolean old = System.nanoTime() - flowingSinceNs > source.batchMs() * 1_000_000L;
+    if (old && flowing == batch && settings.endBatch() < batch) {
+      settings = ending(batch, settings.closing());
+    }
   }
 
   private Settings ending(long endBatch, boolean closing) {
@@ -120,7 +128,7 @@ public final class Run {
   synchronized void sourceDone(int partition) {
     dry.add(partition);
     if (dry.size() == source.width() && !settings.closing()) {
-      settings = ending(settings.endBatch(), true);
+      settings = ending(batch, true);
     }
   }
 
@@ -141,7 +149,10 @@ public final class Run {
     if (startedAtEpochNs == 0) {
       startedAtEpochNs = System.currentTimeMillis() * 1_000_000L;
     }
-    flowing = Math.max(flowing, inBatch);
+    if (inBatch > flowing) {
+      flowing = inBatch;
+      flowingSinceNs = System.nanoTime();
+    }
     notifyAll();
     return startedAtEpochNs;
   }

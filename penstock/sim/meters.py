@@ -62,17 +62,14 @@ class TaskMeter:
         self.queue_wait = Moments()
         self.latency = Moments()
         self.inputs = [StreamMeter.empty() for _ in range(inputs)]
-        self.emitted_total = 0.0
         self.gaps = np.zeros((3, replicas))
         self.busy_s = np.zeros(replicas)
         self.blocked_s = 0.0
         self.processed = np.zeros(replicas)
         self.observed_s = np.zeros(replicas)
-        self.drained_s = 0.0
 
-    def resize(self, replicas: int, drained_s: float) -> None:
-        """Go on with another number of replicas; `drained_s` is work left to replicas that go."""
-        self.drained_s += drained_s
+    def resize(self, replicas: int) -> None:
+        """Go on with another number of replicas."""
         self.gaps = np.stack([fitted(row, replicas) for row in self.gaps])
         self.busy_s = fitted(self.busy_s, replicas)
         self.processed = fitted(self.processed, replicas)

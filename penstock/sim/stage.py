@@ -74,8 +74,7 @@ class Stage:
 
     def resize(self, replicas: int, now_s: float) -> None:
         """Change the number of replicas; a replica that goes still finishes what it has."""
-        keep = min(replicas, self.replicas)
-        self.meter.resize(replicas, float(np.maximum(0.0, self._free_at[keep:] - now_s).sum()))
+        self.meter.resize(replicas)
         self._in_service = self._in_service.reassigned(self._in_service.replicas() % replicas, replicas)
         self._free_at = fitted(self._free_at, replicas, now_s)
         self._last_arrival = fitted(self._last_arrival, replicas, now_s)

@@ -88,11 +88,12 @@ class Grid:
         return sender * self.slots + turn % self.slots
 
 
-def close_by_row(grid: Grid, lifetime_s: float, limit: int | None, before: OpenEnvelopes) -> ClosedRuns:
-    """Walk turn by turn over all channels of the grid."""
+def close_by_row(grid: Grid, lifetime_s: Floats, limit: int | None, before: OpenEnvelopes) -> ClosedRuns:
+    """Walk turn by turn over all channels of the grid; `lifetime_s` is by channel."""
     cells = grid.turns()
     shape = (cells.shape[1], cells.shape[2])
     deadline = before.deadline.reshape(shape).copy()
+    lifetime = lifetime_s.reshape(shape)
     filled = before.filled.reshape(shape).copy()
     run = np.empty(cells.shape, dtype=np.int32)
     total = np.empty(cells.shape)
@@ -102,7 +103,7 @@ def close_by_row(grid: Grid, lifetime_s: float, limit: int | None, before: OpenE
     fresh &= real
     run[0] = real
     total[0] = np.where(real, cells[0], 0.0)
-    _step(cells[0], fresh, real, deadline, filled, lifetime_s, limit)
+    _step(cells[0], fresh, real, deadline, filled, lifetime, limit)
     with np.errstate(invalid="ignore"):
         for turn in range(1, cells.shape[0]):
             times = cells[turn]
@@ -112,7 +113,7 @@ def close_by_row(grid: Grid, lifetime_s: float, limit: int | None, before: OpenE
             run[turn] += 1
             np.multiply(total[turn - 1], same, out=total[turn])
             total[turn] += times
-            _step(times, fresh, None, deadline, filled, lifetime_s, limit)
+            _step(times, fresh, None, deadline, filled, lifetime, limit)
     return _runs_of(grid, cells, run, total, lifetime_s, limit, before)
 
 
@@ -122,7 +123,7 @@ def _step(
     real: Bools | None,
     deadline: Floats,
     filled: Ints,
-    lifetime_s: float,
+    lifetime_s: Floats,
     limit: int | None,
 ) -> None:
     np.add(times, lifetime_s, out=deadline, where=fresh)
@@ -138,7 +139,7 @@ def _runs_of(
     cells: Floats,
     run: NDArray[np.int32],
     total: Floats,
-    lifetime_s: float,
+    lifetime_s: Floats,
     limit: int | None,
     before: OpenEnvelopes,
 ) -> ClosedRuns:
@@ -170,7 +171,7 @@ def _runs_of(
 
 
 def close_by_jump(
-    times: Floats, channel_counts: Ints, lifetime_s: float, limit: int | None, before: OpenEnvelopes
+    times: Floats, channel_counts: Ints, lifetime_s: Floats, limit: int | None, before: OpenEnvelopes
 ) -> ClosedRuns:
     """Walk envelope by envelope; `times` is grouped by channel, `channel_counts` long."""
     busy = np.flatnonzero(channel_counts)
@@ -186,7 +187,7 @@ def close_by_jump(
     channel = busy
     joins = times[position] < before.deadline[channel]
     free = np.where(joins, room - before.filled[channel], room)
-    deadline = np.where(joins, before.deadline[channel], times[position] + lifetime_s)
+    deadline = np.where(joins, before.deadline[channel], times[position] + lifetime_s[channel])
     while channel.size:
         reach = np.searchsorted(keys, lane + np.minimum(deadline - origin, span), side="left")
         stop = np.minimum(np.maximum(reach, position + 1), end)
@@ -196,7 +197,7 @@ def close_by_jump(
         channel, position, end, lane = channel[more], stop[more], end[more], lane[more]
         joins = np.zeros(channel.size, dtype=bool)
         free = np.full(channel.size, room)
-        deadline = times[position] + lifetime_s
+        deadline = times[position] + lifetime_s[channel]
     if not found:
         nothing = np.empty(0, dtype=np.int64)
         found.append((nothing, nothing, nothing, np.empty(0, dtype=bool)))
@@ -219,11 +220,11 @@ def _closed(
     size: Ints,
     emit_sum: Floats,
     joins: Bools,
-    lifetime_s: float,
+    lifetime_s: Floats,
     limit: int | None,
     before: OpenEnvelopes,
 ) -> ClosedRuns:
-    ships_at = np.where(joins, before.deadline[channel], times[base] + lifetime_s)
+    ships_at = np.where(joins, before.deadline[channel], times[base] + lifetime_s[channel])
     filled = np.where(joins, before.filled[channel], 0) + size
     if limit is not None:
         ships_at = np.where(filled >= limit, times[final], ships_at)

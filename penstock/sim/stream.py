@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # Below this many channels the walk from envelope to envelope beats the walk along all channels side by side.
 _MANY_CHANNELS = 128
+# Timers of different processes drift apart. Without that, senders of one rate whose lifetimes change at the same
+# moment would ship in lockstep for ever, and every receiver would get the envelopes of all of them at once.
+_CLOCK_DRIFT = 0.05
 # Channel of a part whose envelope no later item can join.
 _CLOSED = -1
 
@@ -113,18 +116,23 @@ class Stream:
             and self.lifetime_s > 0.0
             and self._open.deadline.size >= _MANY_CHANNELS
         ):
-            runs = close_by_row(grid, self.lifetime_s, limit, self._open)
+            runs = close_by_row(grid, self._lifetimes(), limit, self._open)
         else:
             channel = self._keyed_channels(emitted) if self._shares is not None else grid.channel_of_items()
             if self.lifetime_s == 0.0:
                 return self._at_once(emitted, channel)
             order = np.argsort(channel, kind="stable")
             counts = np.bincount(channel, minlength=self._open.deadline.size).astype(np.int64)
-            runs = close_by_jump(emitted.time[order], counts, self.lifetime_s, limit, self._open)
+            runs = close_by_jump(emitted.time[order], counts, self._lifetimes(), limit, self._open)
             origins = origins[order]
         self._phase = (self._phase + emitted.counts) % self._slots
         self.envelopes_per_item = float(runs.opens.sum()) / emitted.time.size
         return self._parts_of(runs, origins)
+
+    def _lifetimes(self) -> Floats:
+        """The lifetime by channel; no two senders' clocks are quite in step."""
+        drift = 1.0 + _CLOCK_DRIFT * np.linspace(-1.0, 1.0, self.senders) if self.senders > 1 else np.ones(1)
+        return np.repeat(self.lifetime_s * drift, self._slots)
 
     def _at_once(self, emitted: Emitted, channel: Ints) -> Parts:
         """Lifetime 0: every item is an envelope of its own."""

@@ -11,7 +11,6 @@ from struct import Struct
 START = 1
 DATA = 2
 END = 3
-STOP = 4
 SETTINGS = 5
 JOINED = 6
 OUT = 16

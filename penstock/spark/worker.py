@@ -26,7 +26,6 @@ from penstock.spark.wire import (
     FAILED,
     JOIN,
     START,
-    STOP,
     ChannelClosed,
     Inbox,
     at_frame,
@@ -87,8 +86,6 @@ class Worker:
         while True:
             while order is None:
                 for kind, body in self._inbox.frames():
-                    if kind == STOP:
-                        os._exit(0)
                     if kind == START:
                         order = msgspec.json.decode(body, type=StartOrder)
                         break

@@ -16,7 +16,7 @@ Shown = list[tuple[int, int, float, float, bool, int]]
 @dataclass(frozen=True)
 class Case:
     grid: Grid
-    lifetime_s: float
+    lifetime_s: np.ndarray
     limit: int | None
     before: OpenEnvelopes
 
@@ -35,7 +35,8 @@ def cases(draw: st.DrawFn) -> Case:
         before.deadline[already_open] = 0.7 * rng.random(already_open.sum())
         before.filled[already_open] = rng.integers(1, limit or 9, already_open.sum())
     grid = Grid(times, counts, rng.integers(0, slots, senders), slots)
-    return Case(grid, draw(st.sampled_from([0.01, 0.1, 0.5, np.inf])), limit, before)
+    lifetime_s = draw(st.sampled_from([0.01, 0.1, 0.5, np.inf])) * rng.uniform(0.8, 1.2, senders * slots)
+    return Case(grid, lifetime_s, limit, before)
 
 
 def one_by_one(case: Case) -> Shown:
@@ -47,7 +48,7 @@ def one_by_one(case: Case) -> Shown:
         if time >= deadline[channel]:
             latest[channel] = {"channel": channel, "size": 0, "emitted": 0.0, "opens": True}
             runs.append(latest[channel])
-            deadline[channel], filled[channel] = time + case.lifetime_s, 0
+            deadline[channel], filled[channel] = time + case.lifetime_s[channel], 0
         elif channel not in latest:
             latest[channel] = {"channel": channel, "size": 0, "emitted": 0.0, "opens": False}
             runs.append(latest[channel])

@@ -94,7 +94,7 @@ def test_frame_kinds_are_the_same_on_both_sides() -> None:
     assert ours == theirs
     assert len(set(theirs.values())) == len(theirs)
     assert constants(java("Wire"), "int")["REMOTE"] == remote
-    assert constants(java("Wire"), "int")["HEADER"] == len(wire.frame(wire.STOP))
+    assert constants(java("Wire"), "int")["HEADER"] == len(wire.frame(wire.END))
 
 
 def test_the_prefix_of_an_envelope_is_where_the_bridge_reads_it() -> None:

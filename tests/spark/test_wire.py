@@ -96,7 +96,7 @@ def test_data_is_read_as_the_bridge_writes_it(
 @given(st.integers(0, 2**62), st.integers(0, 2**31 - 1), st.integers(0, 255), st.binary())
 def test_lengths_of_all_frames_are_right(number: int, target: int, stage: int, rest: bytes) -> None:
     made = {
-        wire.frame(wire.STOP, rest): (wire.STOP, rest),
+        wire.frame(wire.END, rest): (wire.END, rest),
         wire.out_frame(number, target, stage, rest): (
             wire.OUT,
             struct.pack("<qiB", number, target, stage) + rest,

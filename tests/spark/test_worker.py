@@ -56,8 +56,6 @@ def test_batch_after_batch() -> None:
         assert worker.end(last=True)["worker"]["items_in"] == 7
         assert worker.items()[6:] == [1]
         assert worker.acknowledged == 4
-        worker.send(wire.frame(wire.STOP))
-        assert worker.exit_code() == 0
 
 
 def test_it_goes_when_the_bridge_does() -> None:

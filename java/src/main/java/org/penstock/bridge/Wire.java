@@ -17,7 +17,6 @@ public final class Wire {
   public static final byte START = 1; // JSON: what to be in this batch
   public static final byte DATA = 2; // i64 sequence, i64 arrival ns, u8 careful, u16 poisoned, u32 index..., envelope
   public static final byte END = 3; // u8 last: flush everything and answer ENDED
-  public static final byte STOP = 4; // leave
 
   /** Bridge to worker, control channel. */
   public static final byte SETTINGS = 5; // JSON

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 # Below this many channels the walk from envelope to envelope beats the walk along all channels side by side.
 _MANY_CHANNELS = 128
-# Timers of different processes drift apart. Without that, senders of one rate whose lifetimes change at the same
-# moment would ship in lockstep for ever, and every receiver would get the envelopes of all of them at once.
+# Timers of different processes drift apart. Without that, senders of one rate whose lifetimes change at the
+# same moment would ship in lockstep for ever, and every receiver would get all their envelopes at once.
 _CLOCK_DRIFT = 0.05
 # Channel of a part whose envelope no later item can join.
 _CLOSED = -1

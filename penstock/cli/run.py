@@ -24,6 +24,7 @@ from penstock.spark.control import Control, ControlPlan
 from penstock.spark.metrics import Metrics
 
 LOOK_EVERY_S = 1.0
+_LAST_DECISION_S = 10.0
 FAILED = 1
 
 
@@ -79,6 +80,8 @@ def command(
             if told.is_set():
                 console.print("stopping: what is under way is brought to its end")
             job.stop()
+            if control is not None:
+                control.join(_LAST_DECISION_S)
         except penstock.JobFailed as error:
             console.print(f"penstock: {error}", markup=False, style="red")
             raise typer.Exit(FAILED) from None

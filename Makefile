@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 JAVA := $(shell find java -name '*.java' 2>/dev/null)
 
-.PHONY: setup bridge demo test lint bench lock clean
+.PHONY: setup bridge demo test test-cluster lint bench lock clean
 
 setup: $(STAMPS)/package bridge
 
@@ -41,6 +41,10 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest
+
+# The tests of the runtime once more, with two executors in processes of their own.
+test-cluster: setup
+	PENSTOCK_TEST_MASTER="local-cluster[2,24,1024]" $(BIN)/python -m pytest tests/spark -m spark
 
 bench: setup
 	$(BIN)/penstock bench --quick

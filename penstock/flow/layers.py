@@ -172,6 +172,7 @@ def _depths(graph: Graph, groups: Mapping[str, Group]) -> dict[Group, int]:
         ready = [
             group for group, feeding in feeders.items() if group not in depth and feeding <= depth.keys()
         ]
+        assert ready, "units never form a cycle"
         depth.update(
             (group, 1 + max((depth[feeder] for feeder in feeders[group]), default=-1)) for group in ready
         )

@@ -34,7 +34,7 @@ def obstacle(graph: Graph, groups: dict[str, Group], stream: Stream) -> str | No
         inside = other.sender in union and other.receiver in union
         if inside and other.wiring != "forward":
             return f'stream "{other.name}" ({other.wiring}) also leads between the two'
-    detour = _detour(graph, union)
+    detour = _detour(graph, groups, union)
     if detour is not None:
         return f'the two are also connected by way of "{detour}"'
     sources = [task.name for task in graph.tasks if task.kind == "source" and task.name in union]
@@ -49,13 +49,21 @@ def obstacle(graph: Graph, groups: dict[str, Group], stream: Stream) -> str | No
     return None
 
 
-def _detour(graph: Graph, union: Group) -> str | None:
-    """A task outside `union` that is both reached from it and leads back into it: joining closes a cycle."""
-    reached = {stream.receiver for stream in graph.streams if stream.sender in union} - union
-    for task in graph.tasks:  # topological order: one pass follows every path
-        if task.name in reached:
-            for stream in graph.outputs_of(task.name):
+def _detour(graph: Graph, groups: dict[str, Group], union: Group) -> str | None:
+    """A task outside `union` through which it would reach itself: joining closes a cycle.
+
+    Paths are those of the graph of units: who reaches a task reaches whatever shares a partition with it.
+    """
+    waiting = [stream.receiver for stream in graph.streams if stream.sender in union]
+    reached: set[Group] = set()
+    while waiting:
+        group = groups[waiting.pop(0)]
+        if group <= union or group in reached:
+            continue
+        reached.add(group)
+        for stream in graph.streams:
+            if stream.sender in group:
                 if stream.receiver in union:
-                    return task.name
-                reached.add(stream.receiver)
+                    return stream.sender
+                waiting.append(stream.receiver)
     return None

@@ -121,3 +121,17 @@ def test_only_forward_joins(wiring: str) -> None:
     flow = Flow("f")
     getattr(flow.source(Partitioned(1), name="s"), wiring)().sink(ignore, name="k")
     assert set(join_forward(flow.graph()).values()) == {frozenset("s"), frozenset("k")}
+
+
+def test_way_back_through_another_unit_is_a_detour() -> None:
+    """No single path leads from u to v but by way of the unit of p: joining them would close a cycle of units."""
+    flow = Flow("knot")
+    source = flow.source(Partitioned(1), name="source")
+    u = source.map(ignore, name="u")
+    p = source.map(ignore, name="p")
+    y = p.forward().map(ignore, name="y")
+    flow.sink(ignore, p.forward(), u, name="x")
+    flow.sink(ignore, u.forward(), y, name="v")
+    layout = lay_out(flow.graph())
+    joined = {frozenset(unit.tasks) for layer in layout.layers for unit in layer.units if len(unit.tasks) > 1}
+    assert joined in ({frozenset("uv"), frozenset("py")}, {frozenset("pxy")})

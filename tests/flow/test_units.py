@@ -124,7 +124,7 @@ def test_only_forward_joins(wiring: str) -> None:
 
 
 def test_way_back_through_another_unit_is_a_detour() -> None:
-    """No single path leads from u to v but by way of the unit of p: joining them would close a cycle of units."""
+    """No path leads from u to v but by way of the unit of p: joining them would close a cycle of units."""
     flow = Flow("knot")
     source = flow.source(Partitioned(1), name="source")
     u = source.map(ignore, name="u")

@@ -38,7 +38,7 @@ def batching_jobs(*, quick: bool) -> dict[str, Job]:
 
     It takes three intervals until lifetimes are set and the queues of the first one are worked off.
     """
-    seconds = 20.0 if quick else 60.0
+    seconds = 15.0 if quick else 60.0
     bounds: tuple[int | None, ...] = (None, *BATCHING_MS)
     points = [(bound_ms, rate) for bound_ms in bounds for rate in RATES]
     if quick:
@@ -77,7 +77,12 @@ def livestream_jobs(*, quick: bool) -> dict[str, Job]:
 
 def wordcount_jobs(*, quick: bool) -> dict[str, Job]:
     """OSDI 2018, sections 5.2 and 5.3."""
-    ds2 = Job(wordcount.heron, policy="ds2", settings=("ds2.policy_interval_s=60",), seconds=300.0)
+    ds2 = Job(
+        wordcount.heron,
+        policy="ds2",
+        settings=("ds2.policy_interval_s=60",),
+        seconds=150.0 if quick else 300.0,
+    )
     if quick:
         return {"DS2 on Heron": ds2}
     dhalion = Job(wordcount.heron, policy="dhalion", settings=SETTINGS["dhalion"])

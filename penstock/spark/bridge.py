@@ -39,7 +39,6 @@ class Bridge:
         self, layout: Layout, first_offset: bytes, batch_ms: int, checkpoint: str, name: str
     ) -> StreamingQuery:
         """Build and start the query: source, then each layer behind a shuffle by partition id."""
-        width = len(layout.layers)
         self._run.setSource(
             self._spec,
             self._units(layout, layout.layers[0]),
@@ -61,7 +60,6 @@ class Bridge:
                 stage, self._encoder(layer.index + 1)
             )
         self._set_widths(layout)
-        assert width == len(self._layers) + 1
         jvm = self._spark._jvm
         assert jvm is not None
         writer = (

@@ -75,11 +75,6 @@ public final class Wire {
       return new Frame(kind, body);
     }
 
-    /** True when the next call of next() needs no waiting. */
-    boolean ready() {
-      return buffer.remaining() >= 4 && buffer.remaining() >= 4 + buffer.getInt(buffer.position());
-    }
-
     private boolean fill(int need) throws IOException {
       if (buffer.remaining() >= need) {
         return true;

@@ -49,10 +49,6 @@ final class WorkerProcess {
     return frames.next();
   }
 
-  boolean hasFrame() {
-    return frames.ready();
-  }
-
   void send(ByteBuffer frame) throws IOException {
     while (frame.hasRemaining()) {
       data.write(frame);

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from penstock.spark.outbox import Outbox
 from penstock.spark.wire import JOINED, REPORT, SETTINGS, ChannelClosed, Inbox, frame
 
-REPORT_EVERY_NS = 1_000_000_000
-
 
 class Clock(threading.Thread):
     """Sleeps until the next deadline, the next report or a word from the driver."""
@@ -24,6 +22,7 @@ class Clock(threading.Thread):
         on_settings: Callable[[bytes], None],
         on_joined: Callable[[], None],
         report: Callable[[], bytes],
+        report_every_s: float,
     ) -> None:
         super().__init__(name="penstock-clock", daemon=True)
         self._control = control
@@ -32,9 +31,14 @@ class Clock(threading.Thread):
         self._on_settings = on_settings
         self._on_joined = on_joined
         self._report = report
+        self._report_every_ns = round(report_every_s * 1e9)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK)
         self._sleeps_until_ns = 0
         outbox.wake_clock = self._wake_for
+
+    def report_every(self, seconds: float) -> None:
+        """Report that often from the last report on."""
+        self._report_every_ns = round(seconds * 1e9)
 
     def _wake_for(self, deadline_ns: int) -> None:
         if deadline_ns < self._sleeps_until_ns:
@@ -51,9 +55,10 @@ class Clock(threading.Thread):
             os._exit(1)
 
     def _loop(self) -> None:
-        next_report_ns = 0  # the first report says that the process is there
+        reported_ns: int | None = None  # the first report says that the process is there
         watched: list[socket.socket | int] = [self._control, self._wake]
         while True:
+            next_report_ns = 0 if reported_ns is None else reported_ns + self._report_every_ns
             # Published before the deadlines are read: one set in between wakes the next select at once.
             self._sleeps_until_ns = next_report_ns
             now_ns = time.monotonic_ns()
@@ -62,7 +67,7 @@ class Clock(threading.Thread):
                 self._sleeps_until_ns = deadline_ns
             if now_ns >= next_report_ns:
                 self._control.sendall(frame(REPORT, self._report()))
-                next_report_ns = now_ns + REPORT_EVERY_NS
+                reported_ns = now_ns
                 continue
             wait_s = (self._sleeps_until_ns - time.monotonic_ns()) * 1e-9
             ready = select.select(watched, [], [], max(0.0, wait_s))[0]

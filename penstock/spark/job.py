@@ -33,6 +33,15 @@ _PROGRESS_EVERY_S = 1.0
 _PROGRESS_KEPT = 600
 _CLOSE_MS = 10_000
 _BOUNDARY_MS = 120_000
+_SHORTEST_MEASURING_S = 0.5
+
+
+def measuring_interval_s(every: Duration) -> float:
+    """The time between two reports of a worker, if it is long enough to be worth one."""
+    every_s = seconds(every)
+    if every_s < _SHORTEST_MEASURING_S:
+        raise FlowError(f"a report every {every_s:g} s is more often than every {_SHORTEST_MEASURING_S} s")
+    return every_s
 
 
 class JobFailed(RuntimeError):  # noqa: N818 - said of a job, as users say it
@@ -218,6 +227,13 @@ class Job:
         with self._changing:
             self._check_running()
             self._publish(msgspec.structs.replace(self._settings, sampling=rate))
+
+    def set_measure_every(self, every: Duration) -> None:
+        """Have every worker report that often; 0.5 s or more."""
+        every_s = measuring_interval_s(every)
+        with self._changing:
+            self._check_running()
+            self._publish(msgspec.structs.replace(self._settings, measure_every_s=every_s))
 
     def boundary(self) -> float:
         """End the running batch, commit it, and begin the next; how long no source was reading, in ms."""

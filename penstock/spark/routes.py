@@ -33,6 +33,7 @@ class Settings(msgspec.Struct, frozen=True):
     active: dict[str, int]
     lifetime_ms: dict[str, float]
     sampling: float
+    measure_every_s: float = 1.0
     chains: list[list[str]] = []
 
 

@@ -18,7 +18,7 @@ from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout, lay_out, max_slots
 from penstock.flow.pickling import check_picklable
 from penstock.spark.bridge import Bridge
-from penstock.spark.job import Duration, Job
+from penstock.spark.job import Duration, Job, measuring_interval_s
 from penstock.spark.plan import Plan
 from penstock.spark.routes import Settings, routes
 from penstock.spark.session import session
@@ -39,17 +39,20 @@ def run(
     conf: Mapping[str, str] | None = None,
     batch: Duration = "10 min",
     sampling: float = 0.1,
+    measure_every: Duration = "1 s",
     dead_letters: str | os.PathLike[str] | None = None,
 ) -> Job:
     """Start a flow on Spark and return its handle.
 
     `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. `batch` is the
-    longest time between two commits. `sampling` is the share of items that is measured. `dead_letters` is the
-    directory for items of tasks with on_error="dead_letter" (default: dead_letters/FLOW here).
+    longest time between two commits. `sampling` is the share of items that is measured, `measure_every` the
+    time between two reports of a worker. `dead_letters` is the directory for items of tasks
+    with on_error="dead_letter" (default: dead_letters/FLOW here).
     """
     graph = flow.graph()
     if not 0.0 <= sampling <= 1.0:
         raise FlowError(f"a sampling rate of {sampling} is not between 0 and 1")
+    measure_every_s = measuring_interval_s(measure_every)
     batch_ms = milliseconds(batch)
     if not _SHORTEST_BATCH_MS <= batch_ms <= _LONGEST_BATCH_MS:
         raise FlowError(f"a batch of {format_ms(batch_ms)} is not between 1 s and 12 h; choose one within")
@@ -66,6 +69,7 @@ def run(
         active={task.name: task.parallelism.initial for task in graph.tasks},
         lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
         sampling=sampling,
+        measure_every_s=measure_every_s,
     )
     bridge.publish(msgspec.json.encode(settings))
     temporary = tempfile.mkdtemp(prefix="penstock-checkpoint-") if checkpoint is None else None

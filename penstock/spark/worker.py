@@ -78,7 +78,14 @@ class Worker:
                 self._head.task, order.replica, origin, self._outbox, self._head.measured, self._inbox
             )
         self._unacknowledged = 0
-        self._clock = Clock(control, self._outbox, self._settings_changed, self._joined.set, self._report)
+        self._clock = Clock(
+            control,
+            self._outbox,
+            on_settings=self._settings_changed,
+            on_joined=self._joined.set,
+            report=self._report,
+            report_every_s=order.settings.measure_every_s,
+        )
 
     def serve(self, first: StartOrder) -> NoReturn:
         """Batches, for ever; the clock's thread or a closed channel ends the process."""
@@ -130,6 +137,7 @@ class Worker:
             runner.adopt(settings)
         if self._sourcing is not None:
             self._sourcing.sample(settings.sampling)
+        self._clock.report_every(settings.measure_every_s)
 
     def _run_task(self) -> bool:
         for runner in self._chain.runners:

@@ -19,7 +19,7 @@ PATIENCE_S = 20.0
 class Bench:
     """A running clock, and everything it does as events."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, report_every_s: float = 3600.0) -> None:
         self.events: queue.Queue[tuple[str, bytes]] = queue.Queue()
         self.outbox = Outbox(lambda data: self.events.put(("sent", data)), 0, with_ids=False)
         self.clock = Clock(
@@ -28,6 +28,7 @@ class Bench:
             on_settings=lambda json: self.events.put(("settings", json)),
             on_joined=lambda: self.events.put(("joined", b"")),
             report=lambda: b"report",
+            report_every_s=report_every_s,
         )
 
     def stream(self, lifetime_ms: float) -> OutStream:
@@ -72,6 +73,23 @@ def test_the_first_report_comes_at_once(driver: Driver) -> None:
     inbox = wire.Inbox(ours)
     inbox.wait(None)
     assert [(kind, bytes(body)) for kind, body in inbox.frames()] == [(wire.REPORT, b"report")]
+
+
+def test_reports_come_as_often_as_is_wanted_now(driver: Driver) -> None:
+    ours, start = driver
+    bench = start()
+    bench.clock.start()
+    reports = _reports(ours)
+    assert next(reports) == b"report"
+    bench.clock.report_every(0.01)
+    ours.sendall(wire.frame(wire.SETTINGS, b"heard"))  # as when the wish comes by the control channel
+    assert [next(reports) for _ in range(3)] == [b"report"] * 3
+
+
+def _reports(ours: socket.socket) -> Iterator[bytes]:
+    inbox = wire.Inbox(ours)
+    while inbox.wait(None):
+        yield from (bytes(body) for _, body in inbox.frames())
 
 
 def test_a_lifetime_ends_without_anybody_calling(driver: Driver) -> None:

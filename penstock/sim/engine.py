@@ -100,8 +100,15 @@ class SimulatedEngine:
         )
         while self.now_s < end_s - 1e-9:
             self._advance(self._step_end(end_s))
-        snapshot = snapshot_of(self._network, end_s - begin_s)
-        self._remember(begin_s, snapshot, busy, cores, leased)
+        length_s = end_s - begin_s
+        p95_ms = {name: kept.quantile_ms(0.95) for name, kept in self._interval_latencies.items()}
+        cores_used = (self._cluster.busy_core_seconds - busy) / length_s
+        cores_leased = (self._cluster.core_seconds - cores) / length_s
+        snapshot = snapshot_of(
+            self._network, length_s, p95_ms=p95_ms, cores_used=cores_used, cores_leased=cores_leased
+        )
+        workers = (self._cluster.worker_seconds - leased) / length_s
+        self._remember(begin_s, snapshot, cores_used / max(cores_leased, 1e-12), workers)
         return snapshot
 
     def _step_end(self, end_s: float) -> float:
@@ -148,7 +155,7 @@ class SimulatedEngine:
             self._interval_latencies[constraint.name] = latencies
             stage.probes.append(Probe(via, when_finished, latencies))
 
-    def _remember(self, begin_s: float, snapshot: Snapshot, busy: float, cores: float, leased: float) -> None:
+    def _remember(self, begin_s: float, snapshot: Snapshot, cpu_share: float, workers: float) -> None:
         for name, latencies in self._interval_latencies.items():
             self.latencies[name].merge(latencies)
         sources = [snapshot.tasks[name] for name in self._network.sources]
@@ -156,18 +163,16 @@ class SimulatedEngine:
         due = sum(source.due_in_interval for source in self._network.sources.values())
         emitted = sum(task.processed_total or 0.0 for task in sources)
         self.items += int(emitted)
-        length_s = self.now_s - begin_s
         self.last = Interval(
             begin_s=begin_s,
             end_s=self.now_s,
             snapshot=snapshot,
-            p95_ms={name: kept.quantile_ms(0.95) for name, kept in self._interval_latencies.items()},
+            p95_ms={c.name: c.p95_ms for c in snapshot.constraints},
             due=due,
             emitted=emitted,
             delivered=sum(task.processed_total or 0.0 for task in sinks),
-            cpu_share=(self._cluster.busy_core_seconds - busy)
-            / max(self._cluster.core_seconds - cores, 1e-12),
-            workers=(self._cluster.worker_seconds - leased) / length_s,
+            cpu_share=cpu_share,
+            workers=workers,
             lost=self.lost,
         )
 

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from penstock.stats.snapshot import InstanceStats, Snapshot, StreamStats, TaskStats
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.sim.meters import TaskMeter
     from penstock.sim.network import Network
 
 
-def snapshot_of(network: Network, interval_s: float) -> Snapshot:
-    """Everything a policy may know about the interval that ends now."""
+def snapshot_of(
+    network: Network,
+    interval_s: float,
+    *,
+    p95_ms: Mapping[str, float | None],
+    cores_used: float,
+    cores_leased: float,
+) -> Snapshot:
+    """Everything a policy may know about the interval that ends now, and what only reports read."""
     flow = network.flow
     tasks = {task.name: _task_stats(network, task.name, interval_s) for task in flow.tasks}
     streams = [_stream_stats(network, stream.name) for stream in flow.streams]
@@ -22,8 +32,10 @@ def snapshot_of(network: Network, interval_s: float) -> Snapshot:
         interval_s=interval_s,
         tasks=tasks,
         streams=streams,
-        constraints=list(flow.constraints),
+        constraints=[msgspec.structs.replace(c, p95_ms=p95_ms.get(c.name)) for c in flow.constraints],
         chains=network.chains,
+        cores_used=cores_used,
+        cores_leased=cores_leased,
     )
 
 

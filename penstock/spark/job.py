@@ -20,6 +20,7 @@ from penstock.flow.errors import FlowError
 from penstock.flow.layers import Layout
 from penstock.spark.bridge import Bridge
 from penstock.spark.metrics import Ledger, Metrics
+from penstock.spark.outside import Outside, cpu_of_everything
 from penstock.spark.routes import Settings, routes
 from penstock.stats.observed import observed
 from penstock.stats.snapshot import Snapshot
@@ -75,6 +76,7 @@ class Job:
         self._slots = slots
         self._temporary = temporary
         self._ledger = Ledger()
+        self._outside = Outside(cpu_of_everything())
         self._progress: deque[dict[str, Any]] = deque(maxlen=_PROGRESS_KEPT)
         self._state: State = "running"
         self._error: JobFailed | None = None
@@ -153,11 +155,7 @@ class Job:
             chains=all_chains(self._layout, self._settings.chains),
         )
         backlog = self._ledger.backlog({stream.name: stream.receiver for stream in graph.streams})
-        tasks = {
-            name: msgspec.structs.replace(task, backlog_total=backlog.get(name))
-            for name, task in snapshot.tasks.items()
-        }
-        return msgspec.structs.replace(snapshot, tasks=tasks)
+        return self._outside.complete(snapshot, self._layout, backlog, self.metrics().latency)
 
     def adapt(
         self,

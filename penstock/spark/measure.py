@@ -168,8 +168,14 @@ class Measurements:
 
 
 def process_report(runners: Sequence[Measurements], **more: Any) -> bytes:
-    """The report of a worker: of its task, and of those that are chained to it, as JSON."""
+    """The report of a worker: of its task, and of those that are chained to it, as JSON.
+
+    The CPU time is that of the process, so only its first task reports it.
+    """
     head, *chained = runners
     for task in chained:
         head.less_useful(task.chained_useful_ns())
-    return msgspec.json.encode({**head.report(**more), "chained": [task.report() for task in chained]})
+    joined = [task.report() for task in chained]
+    for report in joined:
+        report["interval"] = msgspec.structs.replace(report["interval"], cpu_s=None)
+    return msgspec.json.encode({**head.report(**more), "chained": joined})

@@ -73,7 +73,9 @@ def decode_snapshot(raw: bytes | str | dict[str, Any]) -> Snapshot:
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """One line of JSON; `decode_snapshot` gives an equal snapshot back."""
-    return msgspec.json.encode(snapshot)
+    return msgspec.json.encode(
+        {name: value for name, value in msgspec.structs.asdict(snapshot).items() if value is not None}
+    )
 
 
 def _parse(text: bytes | str) -> Any:

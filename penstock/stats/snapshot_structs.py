@@ -42,6 +42,7 @@ class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     parallelism: Replicas
     min: Replicas = 1
     max: Replicas | None = None
+    pool: Replicas | None = None
     elastic: bool = False
     rate_total: Amount | None = None
     service_ms: Amount | None = None
@@ -96,14 +97,20 @@ class StreamStats(
         return f"{self.origin}{ARROW}{self.receiver}"
 
 
-class ConstraintSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An upper bound on the latency of a sequence of connected tasks and streams (thesis, section 4.2)."""
+class ConstraintSpec(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """An upper bound on the latency of a sequence of connected tasks and streams (thesis, section 4.2).
+
+    `p95_ms` is no part of the bound: it is what the interval showed, for those who look at the run later.
+    """
 
     name: str
     sequence: list[str]
     latency_ms: Positive
     statistic: str = "mean"
     window_s: Positive | None = None
+    p95_ms: Amount | None = None
 
     def tasks(self) -> list[str]:
         """The tasks of the sequence, in order."""
@@ -123,6 +130,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     streams: list[StreamStats] = []
     constraints: list[ConstraintSpec] = []
     chains: list[list[str]] = []
+    cores_used: Amount | None = None
+    cores_leased: Amount | None = None
 
     def streams_into(self, task: str) -> list[StreamStats]:
         """The streams that `task` receives."""

@@ -4,12 +4,11 @@ source -> tester (elastic) -> sink, all round robin; one constraint over (stream
 """
 
 import hashlib
-import time
-from collections.abc import Callable
 from typing import Any, Literal
 
 import penstock
 from penstock.apps.probable_prime import is_probable_prime
+from penstock.apps.rate_limited import RateLimited
 from penstock.durations import Duration
 from penstock.flow.parallelism import Parallelism
 from penstock.io.schedule import Schedule, steps
@@ -34,20 +33,9 @@ def tester(item: tuple[int, int, int, int, bytes]) -> tuple[int, int, int, int, 
     return partition, index, due_ns, int(is_probable_prime(int.from_bytes(digits, "big"))), digits
 
 
-class RateLimitedTester:
-    """Takes a fixed time per number without using the processor: many replicas fit on few cores."""
-
-    def __init__(self, items_per_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._interval_s = 1 / items_per_s
-        self._sleep = sleep
-        self._free_s = 0.0
-
-    def process(self, item: Any, out: Callable[[Any], None]) -> None:
-        """Busy until one interval after it was last free; the marks of these items say nothing."""
-        now_s = time.monotonic()
-        self._free_s = max(self._free_s, now_s) + self._interval_s
-        self._sleep(self._free_s - now_s)
-        out(item)
+def untested(item: tuple[int, int, int, int, bytes]) -> tuple[int, int, int, int, bytes]:
+    """In place of the test where only its time counts; the marks of these items say nothing."""
+    return item
 
 
 def profile(seconds: float, low_per_s: float = LOW_PER_S, high_per_s: float = HIGH_PER_S) -> Schedule:
@@ -73,10 +61,8 @@ def prime_flow(
     """The flow with all that can be varied; `items_per_s` limits a replica if work is rate_limited."""
     chosen = penstock.Flow("primetest")
     numbers = chosen.source(penstock.paced(number, schedule, seed=seed), name="numbers").batched(lifetime)
-    if work == "cpu":
-        tested = numbers.map(tester, name="tester", parallelism=testers)
-    else:
-        tested = numbers.task(RateLimitedTester(items_per_s), name="tester", parallelism=testers)
+    test = tester if work == "cpu" else RateLimited(untested, items_per_s)
+    tested = numbers.map(test, name="tester", parallelism=testers)
     tested.batched(lifetime).sink(sink, name="results")
     chosen.constrain(bound, ["numbers->tester", "tester", "tester->results"], window=window)
     return chosen

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock
-from penstock.apps.primetest import RateLimitedTester, drop, flow, number, prime_flow, profile, tester
+from penstock.apps.primetest import drop, flow, number, prime_flow, profile, tester
 from penstock.apps.probable_prime import is_probable_prime
 from penstock.io.schedule import constant
 
@@ -38,17 +38,6 @@ def test_the_profile_is_as_long_as_asked_symmetric_and_reaches_its_height(second
     assert list(schedule.rates_per_s) == list(reversed(schedule.rates_per_s))
     assert max(schedule.rates_per_s) == 20_000
     assert min(schedule.rates_per_s) == 2_000
-
-
-def test_a_rate_limited_tester_is_busy_for_its_interval() -> None:
-    slept: list[float] = []
-    limited = RateLimitedTester(100.0, sleep=slept.append)
-    out: list[Any] = []
-    for item in range(3):
-        limited.process(item, out.append)
-    assert out == [0, 1, 2]
-    assert slept[0] == pytest.approx(0.01)
-    assert 0.025 < slept[2] <= 0.03, "items that come at once wait for those before them"
 
 
 @pytest.mark.parametrize("work", ["cpu", "rate_limited"])

@@ -9,6 +9,7 @@ from rich.console import Console
 from penstock.bench.registry import UnknownBenchError
 from penstock.cli.target import TargetError
 from penstock.durations import DurationError
+from penstock.extras import MissingExtraError
 from penstock.flow import FlowError
 
 BAD_INPUT = 2
@@ -19,6 +20,6 @@ def user_errors(console: Console) -> Iterator[None]:
     """Around whatever uses what the user typed or declared."""
     try:
         yield
-    except (TargetError, FlowError, DurationError, UnknownBenchError) as error:
+    except (TargetError, FlowError, DurationError, MissingExtraError, UnknownBenchError) as error:
         console.print(f"penstock: {error}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None

@@ -1,12 +1,26 @@
 """The port between the controller and whatever runs the flow."""
 
-from __future__ import annotations
+from typing import Protocol
 
-from typing import TYPE_CHECKING, Protocol
+import msgspec
 
-if TYPE_CHECKING:
-    from penstock.policy.decision import Decision
-    from penstock.stats.snapshot import Snapshot
+from penstock.policy.decision import Decision
+from penstock.stats.snapshot import Snapshot
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a decision was carried out; an engine that changed nothing has none.
+
+    `after_ms` is the time from the decision until everybody obeys it, None if that was not seen. `gap_ms` is
+    how long the sources stood still for a boundary. `pools` are those that were resized, `limited` the tasks
+    that got fewer replicas than decided because there are no more slots.
+    """
+
+    after_ms: float | None = None
+    gap_ms: float | None = None
+    pools: dict[str, int] = {}
+    limited: dict[str, int] = {}
+    problem: str | None = None
 
 
 class Engine(Protocol):
@@ -16,6 +30,6 @@ class Engine(Protocol):
         """What the flow did in the interval that ends now; None when the flow has ended."""
         ...
 
-    def apply(self, decision: Decision) -> None:
+    def apply(self, decision: Decision) -> Effect | None:
         """Bring the flow to these settings; they may take effect later."""
         ...

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from penstock.control.decision_log import DecisionLog, observed_in
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.control.engine import Engine
+    from penstock.control.engine import Effect, Engine
     from penstock.control.recording import Recorder
     from penstock.policy.decision import Decision
     from penstock.policy.port import Policy
@@ -29,6 +31,7 @@ class Cycle:
     at_s: float
     snapshot: Snapshot
     decision: Decision
+    effect: Effect | None = None
 
 
 class Controller(Generic[M]):
@@ -37,6 +40,7 @@ class Controller(Generic[M]):
     def __init__(
         self, engine: Engine, policy: Policy[M], clock: Callable[[], float], recorder: Recorder | None = None
     ) -> None:
+        self.log = DecisionLog(None if recorder is None else recorder.write_decision)
         self._engine = engine
         self._policy = policy
         self._clock = clock
@@ -48,16 +52,24 @@ class Controller(Generic[M]):
         """One interval; None when the engine has nothing more to show."""
         snapshot = self._engine.observe()
         if snapshot is None:
+            self.close()
             return None
-        decision, self._memory = self._policy.decide(snapshot, self._memory)
-        cycle = Cycle(self._number, self._clock(), snapshot, decision)
+        self.log.complete(observed_in(snapshot))
         if self._recorder is not None:
-            self._recorder.write(cycle.number, cycle.at_s, snapshot, decision)
-        self._engine.apply(decision)
+            self._recorder.write_snapshot(snapshot)
+        decision, self._memory = self._policy.decide(snapshot, self._memory)
+        number, at_s = self._number, self._clock()
         self._number += 1
-        return cycle
+        self.log.decided(number, at_s, decision)
+        effect = self._engine.apply(decision)
+        self.log.took_effect(effect)
+        return Cycle(number, at_s, snapshot, decision, effect)
 
     def cycles(self) -> Iterator[Cycle]:
         """Turn until the engine ends."""
         while (cycle := self.turn()) is not None:
             yield cycle
+
+    def close(self) -> None:
+        """Nothing more will be observed: the last decision is recorded as it is."""
+        self.log.complete(None)

@@ -35,6 +35,10 @@ class Bridge:
         """Make new settings known to all workers."""
         self._run.publish(settings.decode())
 
+    def await_adopted(self, timeout_ms: int) -> bool:
+        """Wait until every executor has adopted what was published last."""
+        return bool(self._run.awaitAdopted(timeout_ms))
+
     def start(
         self, layout: Layout, first_offset: bytes, batch_ms: int, checkpoint: str, name: str
     ) -> StreamingQuery:

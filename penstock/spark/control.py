@@ -1,60 +1,24 @@
 """The controller of a running flow: a thread of the driver that never holds up the data."""
 
-import sys
+import logging
 import threading
 import time
-import traceback
 from collections import deque
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import msgspec
-
+from penstock.control.decision_log import Entry
 from penstock.control.loop import Controller, Cycle
+from penstock.control.notices import Notices
 from penstock.control.recording import Recorder
-from penstock.durations import Duration, seconds
-from penstock.flow.errors import FlowError
-from penstock.policy.guards.compose import GuardedPolicy, guarded
-from penstock.policy.guards.parameters import GuardParameters
-from penstock.policy.parameters import parse_settings
-from penstock.policy.registry import create_policy, parameters_type
+from penstock.control.status import DECISIONS_KEPT, FlowStatus, status_path, write_status
+from penstock.spark.control_plan import ControlPlan
 from penstock.spark.engine import SparkEngine
 from penstock.spark.job import Job
 
-_SHORTEST_S = 1.0
+__all__ = ["Control", "ControlPlan"]
+
 _CYCLES_KEPT = 1000
-
-
-@dataclass(frozen=True)
-class ControlPlan:
-    """Which policy decides, with which settings, how often; checked before anything is started."""
-
-    policy: str
-    settings: tuple[str, ...] = ()
-    interval: Duration = "5 s"
-    apply: bool = True
-    recording: Path | None = None
-
-    def __post_init__(self) -> None:
-        if self.interval_s < _SHORTEST_S:
-            raise FlowError(f"an adjustment interval of {self.interval_s} s is shorter than {_SHORTEST_S} s")
-        self.create_policy()
-
-    @property
-    def interval_s(self) -> float:
-        """Time between two decisions."""
-        return seconds(self.interval)
-
-    def create_policy(self) -> GuardedPolicy[Any]:
-        """The policy with its parameters, and all guards around it."""
-        kinds: dict[str, type[msgspec.Struct]] = {
-            self.policy: parameters_type(self.policy),
-            "guards": GuardParameters,
-        }
-        groups = parse_settings(self.settings, kinds)
-        own = msgspec.convert(groups["guards"], GuardParameters)
-        return guarded(create_policy(self.policy, groups[self.policy]), own)
+_END_S = 1.0
+_log = logging.getLogger("penstock.control")
 
 
 class Control:
@@ -62,16 +26,31 @@ class Control:
 
     def __init__(self, job: Job, plan: ControlPlan) -> None:
         self.problem: str | None = None
+        self._job = job
+        self._plan = plan
         self._cycles: deque[Cycle] = deque(maxlen=_CYCLES_KEPT)
+        self._notices = Notices()
         self._recorder = None if plan.recording is None else Recorder(plan.recording)
-        engine = SparkEngine(job, plan.interval_s, only_recommend=not plan.apply)
-        self._controller = Controller(engine, plan.create_policy(), time.time, self._recorder)
+        engine = SparkEngine(
+            job,
+            plan.interval_s,
+            shrink_pools_after_s=plan.shrink_pools_after_s,
+            only_recommend=not plan.apply,
+        )
+        relays = sum(layer.relay is not None for layer in job.layout.layers)
+        policy = plan.create_policy(slots=job.slots - relays)
+        self._controller = Controller(engine, policy, time.time, self._recorder)
+        job.report_decisions(self.decisions)
         self._thread = threading.Thread(target=self._drive, name="penstock-control", daemon=True)
         self._thread.start()
 
     def cycles(self) -> list[Cycle]:
         """What was observed and decided, oldest first."""
         return list(self._cycles)
+
+    def decisions(self) -> list[Entry]:
+        """What was decided and what came of it, oldest first."""
+        return self._controller.log.entries()
 
     def join(self, timeout_s: float | None = None) -> None:
         """Wait until the job, and with it the control, is over."""
@@ -81,10 +60,44 @@ class Control:
         try:
             for cycle in self._controller.cycles():
                 self._cycles.append(cycle)
+                for notice in self._notices.of(cycle):
+                    _log.warning("flow %s: %s", self._job.layout.graph.name, notice)
+                self._show()
         except Exception as problem:  # noqa: BLE001 - whatever it is, the flow goes on
-            self.problem = f"the controller has stopped, the flow keeps its last configuration: {problem!r}"
-            print(f"penstock: {self.problem}", file=sys.stderr)
-            traceback.print_exc()
+            if not self._job.await_end(_END_S):  # a flow that ends may take Spark away while it is asked
+                self.problem = (
+                    f"the controller has stopped, the flow keeps its last configuration: {problem!r}"
+                )
+                _log.exception("flow %s: %s", self._job.layout.graph.name, self.problem)
         finally:
+            self._controller.close()
             if self._recorder is not None:
                 self._recorder.close()
+        self._show()
+        self._job.await_end(None)
+        self._show()
+
+    def _show(self) -> None:
+        """Renew the status file, if there is one."""
+        plan, status = self._plan, self._job.status
+        place = plan.status
+        if place is None and plan.recording is not None:
+            place = status_path(plan.recording)
+        if place is None:
+            return
+        shown = FlowStatus(
+            flow=self._job.layout.graph.name,
+            state=status.state,
+            message=status.message,
+            policy=plan.policy,
+            applies=plan.apply,
+            interval_s=plan.interval_s,
+            at_s=time.time(),
+            problem=self.problem,
+            snapshot=self._cycles[-1].snapshot if self._cycles else None,
+            decisions=self.decisions()[-DECISIONS_KEPT:],
+        )
+        try:
+            write_status(place, shown)
+        except OSError as error:
+            _log.warning("%s cannot be written: %s", place, error.strerror)

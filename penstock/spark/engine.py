@@ -3,24 +3,35 @@
 import time
 from collections.abc import Callable
 
+from penstock.control.engine import Effect
+from penstock.control.pools import PoolKeeper
+from penstock.flow.errors import FlowError
 from penstock.policy.decision import Decision
-from penstock.spark.job import Job
+from penstock.spark.changes import pools_of
+from penstock.spark.job import Job, JobFailed
 from penstock.stats.snapshot import Snapshot
+
+_EFFECT_S = 5.0
 
 
 class SparkEngine:
-    """Waits for the end of each interval, shows what it measured, and turns the switches of the flow."""
+    """Waits for the end of each interval, shows what it measured, and turns the switches of the flow.
+
+    Replicas are granted from the pools; these grow and shrink with the need, within Spark's slots.
+    """
 
     def __init__(
         self,
         job: Job,
         interval_s: float,
         *,
+        shrink_pools_after_s: float,
         clock: Callable[[], float] = time.monotonic,
         only_recommend: bool = False,
     ) -> None:
         self._job = job
         self._interval_s = interval_s
+        self._pools = PoolKeeper(shrink_pools_after_s)
         self._clock = clock
         self._only_recommend = only_recommend
         self._since_s = clock()
@@ -34,7 +45,38 @@ class SparkEngine:
         self._since_s = now_s
         return snapshot
 
-    def apply(self, decision: Decision) -> None:
-        """Turn the switches, unless only recommendations are wanted."""
-        if not self._only_recommend:
-            self._job.adapt(decision.parallelism, decision.batch_lifetime_ms, decision.chains)
+    def apply(self, decision: Decision) -> Effect | None:
+        """Turn the switches, unless only recommendations are wanted; None if there was nothing to turn."""
+        if self._only_recommend:
+            return None
+        try:
+            return self._turned(decision)
+        except (FlowError, JobFailed) as problem:
+            if self._job.status.state != "running":
+                return None  # it ends, and needs nobody any more
+            return Effect(problem=str(problem))
+
+    def _turned(self, decision: Decision) -> Effect | None:
+        began_s = self._clock()
+        layout = self._job.layout
+        needs = {
+            pool.task: max(decision.parallelism.get(name, 1) for name in layout.abreast_of(pool.task))
+            for pool in pools_of(layout)
+        }
+        plan = self._pools.plan(began_s, pools_of(layout), needs, self._job.slots - layout.slots)
+        granted = {
+            name: plan.granted[task]
+            for task in needs
+            for name in layout.abreast_of(task)
+            if name in decision.parallelism
+        }
+        gap_ms = self._job.adapt(granted, decision.batch_lifetime_ms, decision.chains or None, plan.sizes)
+        if gap_ms is None:
+            return None
+        in_effect = self._job.await_effect(_EFFECT_S)
+        return Effect(
+            after_ms=(self._clock() - began_s) * 1000 if in_effect else None,
+            gap_ms=gap_ms or None,
+            pools=plan.sizes,
+            limited={name: count for name, count in granted.items() if count < decision.parallelism[name]},
+        )

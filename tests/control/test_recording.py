@@ -57,9 +57,18 @@ def test_the_same_policy_decides_the_same_from_the_recording(recording: Path) ->
 
 def test_a_bad_line_is_named(recording: Path) -> None:
     lines = recording.read_text().splitlines()
-    recording.write_text("\n".join([lines[0], '{"version": 1}']))
+    recording.write_text("\n".join([lines[0], '{"version": 1}', ""]))
     with pytest.raises(RecordingError, match=r"run\.jsonl, line 2: "):
         list(read_snapshots(recording))
-    decisions_path(recording).write_text("{")
+    decisions_path(recording).write_text("{\n")
     with pytest.raises(RecordingError, match=r"run\.decisions\.jsonl, line 1: "):
         list(read_decisions(recording))
+
+
+def test_a_line_that_is_still_being_written_is_left_out(recording: Path) -> None:
+    whole = recording.read_bytes()
+    recording.write_bytes(whole[:-20])
+    assert len(list(read_snapshots(recording))) == 3
+    log = decisions_path(recording)
+    log.write_bytes(log.read_bytes()[:-20])
+    assert len(list(read_decisions(recording))) == 3

@@ -1,0 +1,116 @@
+"""How many replicas of a task are kept ready: the pool, from which replicas are activated without a boundary.
+
+A pool grows when more replicas are needed than it holds, at once and to twice its size if there is room: the
+boundary it takes costs the same for one replica as for many.
+
+    size' = min(most, max(need, 2 size))                                    if need > size
+
+It shrinks when it was far too large for a long time, to twice the largest need of that time (the same default
+that a pool has at the start):
+
+    size' = min(most, max(8, 2 peak)),  peak = max need of the last shrink_after_s       if size' <= size / 2
+
+When slots are short, pools that grow get what they need before anybody gets room, and idle replicas of other
+pools make place. What does not fit even so is not granted.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.flow.parallelism import SMALLEST_DEFAULT_POOL
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The pool of a task, and of those that forward streams keep abreast of it.
+
+    `most` is the largest it may become; each of its replicas takes `slots_each` slots.
+    """
+
+    task: str
+    size: int
+    most: int
+    slots_each: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """The pools to resize, and how many replicas of each task are granted."""
+
+    sizes: dict[str, int]
+    granted: dict[str, int]
+
+
+class PoolKeeper:
+    """Plans the pools of one flow; remembers how much of them was needed lately."""
+
+    def __init__(self, shrink_after_s: float) -> None:
+        self._shrink_after_s = shrink_after_s
+        self._needs: dict[str, deque[tuple[float, int]]] = {}
+
+    def plan(self, now_s: float, pools: Sequence[Pool], needs: Mapping[str, int], spare: int) -> PoolPlan:
+        """What to do for these needs (replicas by task); `spare` is how many slots nobody holds."""
+        grown = grow(pools, needs, spare)
+        if grown.sizes:
+            for pool in pools:
+                self._note(now_s, pool, needs[pool.task])
+            return grown
+        sizes = {
+            pool.task: smaller
+            for pool in pools
+            if (smaller := self._shrunk(pool, self._note(now_s, pool, needs[pool.task]))) < pool.size
+        }
+        for task in sizes:
+            del self._needs[task]
+        return PoolPlan(sizes, grown.granted)
+
+    def _note(self, now_s: float, pool: Pool, need: int) -> int | None:
+        """The largest need of the time that counts; None as long as less than that time was seen."""
+        seen = self._needs.setdefault(pool.task, deque())
+        seen.append((now_s, need))
+        full = now_s - seen[0][0] >= self._shrink_after_s
+        while now_s - seen[0][0] > self._shrink_after_s:
+            seen.popleft()
+        return max(count for _, count in seen) if full else None
+
+    def _shrunk(self, pool: Pool, peak: int | None) -> int:
+        if peak is None:
+            return pool.size
+        near_need = min(pool.most, max(SMALLEST_DEFAULT_POOL, 2 * peak))
+        return near_need if 2 * near_need <= pool.size else pool.size
+
+
+def grow(pools: Sequence[Pool], needs: Mapping[str, int], spare: int) -> PoolPlan:
+    """The pools that are too small made larger, as far as slots go."""
+    short = [pool for pool in pools if needs[pool.task] > pool.size]
+    sizes = {pool.task: pool.size for pool in pools}
+    missing = sum(pool.slots_each * (needs[pool.task] - pool.size) for pool in short)
+    for pool in sorted(pools, key=lambda one: needs[one.task] - one.size):
+        while missing > spare and sizes[pool.task] > needs[pool.task]:
+            sizes[pool.task] -= 1
+            spare += pool.slots_each
+    for wanted in (
+        {pool.task: min(pool.most, needs[pool.task]) for pool in short},
+        {pool.task: min(pool.most, max(needs[pool.task], 2 * pool.size)) for pool in short},
+    ):
+        spare = _fill(short, sizes, wanted, spare)
+    changed = {pool.task: sizes[pool.task] for pool in pools if sizes[pool.task] != pool.size}
+    if not any(sizes[pool.task] > pool.size for pool in short):
+        changed = {}  # nothing to be had: a boundary would be for nothing
+        sizes = {pool.task: pool.size for pool in pools}
+    return PoolPlan(changed, {task: min(needs[task], size) for task, size in sizes.items()})
+
+
+def _fill(pools: Sequence[Pool], sizes: dict[str, int], wanted: Mapping[str, int], spare: int) -> int:
+    """One replica after the other, round the pools, until all have what they want or no slot is left."""
+    waiting = [pool for pool in pools if sizes[pool.task] < wanted[pool.task]]
+    while waiting:
+        for pool in waiting:
+            if pool.slots_each <= spare:
+                sizes[pool.task] += 1
+                spare -= pool.slots_each
+        waiting = [
+            pool for pool in waiting if sizes[pool.task] < wanted[pool.task] and pool.slots_each <= spare
+        ]
+    return spare

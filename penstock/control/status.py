@@ -1,0 +1,85 @@
+"""A controlled flow at a glance, in a small file that is replaced after every decision.
+
+It lies beside a recording (`run.status.json`) or in the directory of a checkpoint, so that `penstock status`
+needs no port and also works when the flow has ended.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from penstock.control.decision_log import Entry
+from penstock.control.recording import RecordingError, decisions_path, read_decisions, read_snapshots
+from penstock.stats.snapshot import Snapshot
+
+IN_CHECKPOINT = "penstock.status.json"
+DECISIONS_KEPT = 20
+
+
+class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What a flow and its controller were doing at `at_s` (seconds since 1970)."""
+
+    flow: str
+    state: str
+    message: str
+    policy: str
+    applies: bool
+    interval_s: float
+    at_s: float
+    problem: str | None = None
+    snapshot: Snapshot | None = None
+    decisions: list[Entry] = []
+
+
+def status_path(recording: Path) -> Path:
+    """Where the status of the run that writes `recording` is."""
+    return recording.with_name(f"{recording.stem}.status.json")
+
+
+def write_status(path: Path, status: FlowStatus) -> None:
+    """Replace the file as a whole: a reader sees the old one or the new one."""
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_bytes(msgspec.json.encode(status))
+    beside.replace(path)
+
+
+def read_status(place: Path) -> FlowStatus:
+    """The status of a checkpoint directory, of a recording, or of a status file itself.
+
+    A recording without one (of the simulator, or carried elsewhere) is shown by its last lines.
+    """
+    path = place / IN_CHECKPOINT if place.is_dir() else place
+    if not place.is_dir() and path.suffix == ".jsonl":
+        if not status_path(place).exists():
+            return _from_recording(place)
+        path = status_path(place)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=FlowStatus)
+    except OSError as error:
+        raise RecordingError(
+            f"{path}: cannot be read: {error.strerror}; `penstock run FLOW --policy NAME` writes it"
+            " beside its --recording or into its --checkpoint"
+        ) from None
+    except msgspec.DecodeError as error:
+        raise RecordingError(f"{path}: is not a status: {error}") from None
+
+
+def _from_recording(recording: Path) -> FlowStatus:
+    try:
+        snapshots = list(read_snapshots(recording))
+        decisions = list(read_decisions(recording)) if decisions_path(recording).exists() else []
+    except OSError as error:
+        raise RecordingError(f"{recording}: cannot be read: {error.strerror}") from None
+    if not snapshots:
+        raise RecordingError(f"{recording}: holds no snapshot yet")
+    return FlowStatus(
+        flow=recording.stem,
+        state="recorded",
+        message=f"{len(snapshots)} intervals",
+        policy=decisions[-1].decision.policy if decisions else "none",
+        applies=True,
+        interval_s=snapshots[-1].interval_s,
+        at_s=decisions[-1].at_s if decisions else 0.0,
+        snapshot=snapshots[-1],
+        decisions=decisions[-DECISIONS_KEPT:],
+    )

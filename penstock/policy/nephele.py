@@ -13,6 +13,7 @@ from penstock.policy.batching import Batching, adjust_lifetimes
 from penstock.policy.batching_buffers import BufferRules, size_buffers
 from penstock.policy.chaining import Chaining, chain_2012, chain_tasks
 from penstock.policy.decision import Decision, Reason
+from penstock.policy.planned_bound import Transport, plan_bounds
 from penstock.policy.scaling import ScalingRules, keep_forward_equal, scale_reactively
 from penstock.policy.scaling_model import FitLimits
 from penstock.stats.snapshot import Snapshot
@@ -62,6 +63,19 @@ class NepheleParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             extra={"unit": "intervals"},
         ),
     ] = 3
+    bound_share: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="share of every bound that is planned with; the rest is room for error",
+            extra={"unit": "share"},
+        ),
+    ] = 1.0
+    transport: Annotated[
+        Transport,
+        Meta(description="measured: the time between tasks is taken off the bound; the thesis ignores it"),
+    ] = "ignored"
     min_change: Annotated[
         float,
         Meta(
@@ -129,16 +143,18 @@ class Nephele:
 
     def decide(self, snapshot: Snapshot, memory: NepheleMemory) -> tuple[Decision, NepheleMemory]:
         """Batch lifetimes, replicas and chains for this snapshot."""
-        batching = self._batching(snapshot)
+        own = self.parameters
+        within, planned = plan_bounds(snapshot, own.bound_share, own.transport)
+        batching = self._batching(within)
         chaining = self._chaining(snapshot)
-        scaled = self._scaling(snapshot, memory)
+        scaled = self._scaling(within, memory)
         decision = Decision(
             policy=self.name,
             parallelism=scaled.replicas,
             batch_lifetime_ms=batching.lifetimes_ms,
             chains=chaining.chains,
             feasible=scaled.memory.feasible,
-            reasons=[*_statistics(snapshot), *batching.reasons, *scaled.reasons, *chaining.reasons],
+            reasons=[*_statistics(snapshot), *planned, *batching.reasons, *scaled.reasons, *chaining.reasons],
         )
         return decision, scaled.memory
 

@@ -1,6 +1,7 @@
 """The applications by name, and where their flow is made."""
 
 APPS = {
+    "livestream": "penstock.apps.livestream:flow",
     "primetest": "penstock.apps.primetest:flow",
     "wordcount": "penstock.apps.wordcount:flow",
 }

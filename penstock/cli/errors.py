@@ -11,6 +11,7 @@ from penstock.cli.target import TargetError
 from penstock.durations import DurationError
 from penstock.extras import MissingExtraError
 from penstock.flow import FlowError
+from penstock.report.errors import PictureError
 
 BAD_INPUT = 2
 
@@ -20,6 +21,13 @@ def user_errors(console: Console) -> Iterator[None]:
     """Around whatever uses what the user typed or declared."""
     try:
         yield
-    except (TargetError, FlowError, DurationError, MissingExtraError, UnknownBenchError) as error:
+    except (
+        TargetError,
+        FlowError,
+        DurationError,
+        MissingExtraError,
+        PictureError,
+        UnknownBenchError,
+    ) as error:
         console.print(f"penstock: {error}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None

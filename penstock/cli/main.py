@@ -2,7 +2,7 @@
 
 import typer
 
-from penstock.cli import bench, decide, demo, explain, run, simulate
+from penstock.cli import bench, decide, demo, explain, graph, run, simulate
 
 app = typer.Typer(
     name="penstock",
@@ -13,6 +13,7 @@ app = typer.Typer(
 )
 app.command("run")(run.command)
 app.command("explain")(explain.command)
+app.command("graph")(graph.command)
 app.command("demo")(demo.command)
 app.command("bench")(bench.command)
 app.command("decide")(decide.command)

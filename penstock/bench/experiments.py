@@ -3,17 +3,21 @@
 from functools import partial
 
 from penstock.bench.jobs import Job
-from penstock.bench.public_code import PublicCodeNephele
 from penstock.sim.workloads import classifier, livestream, primetest, twitter, wordcount
 
+AS_PRINTED = "20 ms, formulas as printed"
+UNELASTIC = "unelastic, 16 KiB"
 CONSTRAINTS_MS = (20, 30, 40, 50, 100)
 BATCHING_MS = (25, 50, 75, 100)
-RATES = (40_000, 45_000, 50_000, 55_000, 60_000, 65_000)
+RATES = (20_000, 40_000, 45_000, 50_000, 55_000, 60_000, 65_000)
+# The public code of Nephele leaves its queues less time than the formulas as printed. The papers' experiments
+# were run by that code, and so are these; PrimeTest at 20 ms and TwitterSentiments run both ways.
+PUBLIC_CODE = ("nephele.queue_limit=public_code",)
 # The settings of the papers, the same for every workload.
 SETTINGS = {
     "static": (),
     "threshold": (),
-    "nephele": (),
+    "nephele": PUBLIC_CODE,
     "ds2": ("ds2.policy_interval_s=10", "ds2.warm_up_intervals=3"),
     "mape": ("mape.window_s=25",),
     "dhalion": ("dhalion.policy_interval_s=60", "dhalion.settle_s=180"),
@@ -21,26 +25,28 @@ SETTINGS = {
 
 
 def primetest_jobs(*, quick: bool) -> dict[str, Job]:
-    """Section 5.3.1 and table 5.1 of the thesis, with both forms of nephele, and the unelastic baseline."""
+    """Section 5.3.1 and table 5.1 of the thesis, the formulas as printed at 20 ms, the unelastic baseline."""
     size = {"share": 1 / 32, "step_s": 20.0} if quick else {}
-    jobs = {}
-    for bound_ms in (20, 100) if quick else CONSTRAINTS_MS:
-        elastic = partial(Job, primetest.elastic, (float(bound_ms),), size)
-        jobs[f"public code, {bound_ms} ms"] = elastic(make_policy=partial(PublicCodeNephele, 2))
-        jobs[f"thesis, {bound_ms} ms"] = elastic(policy="nephele")
+    elastic = partial(Job, primetest.elastic, options=size, policy="nephele")
+    jobs = {
+        f"{bound_ms} ms": elastic((float(bound_ms),), settings=PUBLIC_CODE)
+        for bound_ms in ((20, 100) if quick else CONSTRAINTS_MS)
+    }
+    jobs[AS_PRINTED] = elastic((20.0,))
     if not quick:
-        jobs["unelastic, 16 KiB"] = Job(primetest.unelastic)
+        jobs[UNELASTIC] = Job(primetest.unelastic)
     return jobs
 
 
 def batching_jobs(*, quick: bool) -> dict[str, Job]:
     """Figure 5.7: fixed rates, immediate shipping and adaptive batching alone.
 
-    It takes three intervals until lifetimes are set and the queues of the first one are worked off.
+    Streams begin with about the lifetime they settle at, so that half a minute tells what the thesis' three
+    minutes do. Immediate shipping is not tried beyond its first bottleneck.
     """
-    seconds = 15.0 if quick else 60.0
+    seconds = 15.0 if quick else 30.0
     bounds: tuple[int | None, ...] = (None, *BATCHING_MS)
-    points = [(bound_ms, rate) for bound_ms in bounds for rate in RATES]
+    points = [(bound, rate) for bound in bounds for rate in RATES if bound is not None or rate <= 45_000]
     if quick:
         points = [(None, 40_000), (None, 45_000), (100, 50_000)]
     return {
@@ -63,8 +69,8 @@ def twitter_jobs(*, quick: bool) -> dict[str, Job]:
     """Section 5.3.2."""
     seconds = 200.0 if quick else None
     return {
-        "public code": Job(twitter.model, make_policy=partial(PublicCodeNephele, 3), seconds=seconds),
-        "thesis": Job(twitter.model, policy="nephele", seconds=seconds),
+        "public code": Job(twitter.model, policy="nephele", settings=PUBLIC_CODE, seconds=seconds),
+        "as printed": Job(twitter.model, policy="nephele", seconds=seconds),
     }
 
 
@@ -106,7 +112,7 @@ def storm_jobs(*, quick: bool) -> dict[str, Job]:
 def table_jobs(*, quick: bool) -> dict[str, Job]:
     """Every policy on every workload."""
     workloads = {
-        "primetest": partial(Job, primetest.elastic, options={"share": 0.1}),
+        "primetest": partial(Job, primetest.elastic, options={"share": 0.1, "step_s": 30.0}),
         "twitter": partial(Job, twitter.model, seconds=3_000.0),
         "livestream": partial(Job, livestream.model, options={"pipelines": 40}),
         "wordcount": partial(Job, wordcount.heron, seconds=1_200.0),

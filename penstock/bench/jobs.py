@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any
 
-from penstock.policy.port import Policy
 from penstock.policy.registry import create_from_settings
 from penstock.sim.memory import keep_freed_memory
 from penstock.sim.model import FlowModel
@@ -16,14 +15,13 @@ from penstock.sim.run import Run, simulate
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A flow model (a function and its arguments), and a policy by name or made by a function."""
+    """A flow model (a function and its arguments), and a policy with its settings."""
 
     model: Callable[..., FlowModel]
     arguments: tuple[Any, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     policy: str = "static"
     settings: tuple[str, ...] = ()
-    make_policy: Callable[[], Policy[Any]] | None = None
     seconds: float | None = None
     seed: int = 1
 
@@ -42,5 +40,4 @@ def run_one(job: Job) -> Run:
     """One run, in this process."""
     keep_freed_memory()
     flow = job.model(*job.arguments, **job.options)
-    policy = job.make_policy() if job.make_policy else create_from_settings(job.policy, job.settings)
-    return simulate(flow, policy, seed=job.seed, seconds=job.seconds)
+    return simulate(flow, create_from_settings(job.policy, job.settings), seed=job.seed, seconds=job.seconds)

@@ -1,20 +1,22 @@
 """Bench `policies`: the papers' experiments on the simulated engine, beside the papers' own figures.
 
 Nothing is tuned per run: workload constants and policy settings are fixed in `penstock.sim.workloads` and
-`experiments`. Two forms of nephele run: the thesis' formulas, and the margins of the public code.
+`experiments`. Nephele has the queue limit of its public code, and twice the formulas as printed beside it.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.bench import experiments
 from penstock.bench.harness import Check, Effort, Result, ratio
-from penstock.bench.jobs import run_all
+from penstock.bench.jobs import Job, run_all
 from penstock.sim.run import Run
 from penstock.sim.summary import Summary, summarise
 
 PAPER_HELD = {20: 0.926, 30: 0.922, 40: 0.941, 50: 0.941, 100: 0.951}
 PAPER_P95_MS = {20: 30, 30: 45, 40: 56, 50: 73, 100: 128}
 PAPER_TASK_HOURS = {20: 50.8, 30: 46.4, 40: 44.3, 50: 41.8, 100: 37.6}
+PAPER_WORKER_HOURS = {20: 21.9, 30: 23.8, 40: 20.2, 50: 19.7, 100: 18.6}
 PAPER_CPU = {20: 0.659, 30: 0.695, 40: 0.702, 50: 0.718, 100: 0.739}
 PAPER_RATES = {None: 40_000, 25: 50_000, 50: 55_000, 75: 55_000, 100: 60_000}
 PAPER_STORM = {
@@ -30,60 +32,84 @@ Section = tuple[dict[str, Any], list[Check]]
 
 def bench(effort: Effort) -> Result:
     """All experiments; a quick run has fewer and smaller ones."""
+    return evaluate(run_experiments(effort))
+
+
+def run_experiments(effort: Effort) -> dict[str, dict[str, Run]]:
+    """The runs of every experiment by its name, all of them side by side."""
     quick = effort is Effort.QUICK
-    groups = {
-        "primetest": (experiments.primetest_jobs(quick=quick), primetest_section),
-        "batching": (experiments.batching_jobs(quick=quick), batching_section),
-        "twitter": (experiments.twitter_jobs(quick=quick), twitter_section),
-        "livestream": (experiments.livestream_jobs(quick=quick), livestream_section),
-        "wordcount": (experiments.wordcount_jobs(quick=quick), wordcount_section),
-        "storm": (experiments.storm_jobs(quick=quick), storm_section),
-        "table": (experiments.table_jobs(quick=quick), table_section),
-    }
-    jobs = {(group, name): job for group, (named, _) in groups.items() for name, job in named.items()}
-    runs = run_all({f"{group}/{name}": job for (group, name), job in jobs.items()})
+    experiment_of = {name: jobs(quick=quick) for name, (jobs, _) in EXPERIMENTS.items()}
+    runs = run_all(
+        {f"{name}/{which}": job for name, jobs in experiment_of.items() for which, job in jobs.items()}
+    )
+    return {name: {which: runs[f"{name}/{which}"] for which in jobs} for name, jobs in experiment_of.items()}
+
+
+def evaluate(runs: Mapping[str, dict[str, Run]]) -> Result:
+    """Figures and checks of the experiments that were run."""
     figures: dict[str, Any] = {}
     checks: list[Check] = []
-    for group, (named, section) in groups.items():
-        of_group = {name: runs[f"{group}/{name}"] for name in named}
-        figures[group], found = section(of_group)
+    for name, of_experiment in runs.items():
+        _, section = EXPERIMENTS[name]
+        figures[name], found = section(of_experiment)
         checks += found
     return Result("policies", figures, checks)
 
 
 def primetest_section(runs: dict[str, Run]) -> Section:
     """Held, p95, task-hours and CPU by constraint, each beside table 5.1."""
-    figures: dict[str, Any] = {}
-    checks: list[Check] = []
-    for name, run in runs.items():
-        summary = summarise(run)
-        outcome = summary.constraints["prime"]
-        shown: dict[str, Any] = {
-            "share_held": outcome.share_held,
-            "p95_ms": outcome.p95_ms,
-            "task_hours": sum(summary.task_hours.values()) or _fixed_task_hours(run, "tester"),
-            "cpu": summary.cpu_share,
-            "actions": summary.actions,
-        }
-        if "unelastic" in name:
-            means = [point.latency_ms["prime"] for point in run.points]
-            shown["lowest_mean_ms"] = min((mean for mean in means if mean is not None), default=None)
-            shown["paper"] = {"lowest_mean_ms": 348, "task_hours": 46.7}
-        else:
-            bound = int(outcome.bound_ms)
-            shown["paper"] = {
-                "share_held": PAPER_HELD[bound],
-                "p95_ms": PAPER_P95_MS[bound],
-                "task_hours": PAPER_TASK_HOURS[bound],
-                "cpu": PAPER_CPU[bound],
-            }
-        figures[name] = shown
-    held = figures["public code, 20 ms"]
-    checks.append(Check("primetest 20 ms: share held, public code", held["share_held"], ">=", 0.85))
-    checks.append(Check("primetest 20 ms: p95 ms", held["p95_ms"], "<=", 40.0))
-    wide = figures["public code, 100 ms"]["task_hours"]
-    checks.append(Check("primetest: task-hours, 100 ms / 20 ms", ratio(wide, held["task_hours"]), "<=", 1.0))
-    return figures, checks
+    figures = {
+        name: _unelastic(run) if name == experiments.UNELASTIC else _elastic(run)
+        for name, run in runs.items()
+    }
+    held, wide = figures["20 ms"], figures["100 ms"]
+    saved = ratio(wide["task_hours"], held["task_hours"])
+    return figures, [
+        Check("primetest 20 ms: share held", held["share_held"], ">=", 0.85),
+        Check("primetest 20 ms: p95 ms", held["p95_ms"], "<=", 40.0),
+        Check("primetest: task-hours, 100 ms / 20 ms", saved, "<=", 1.0),
+    ]
+
+
+def _elastic(run: Run) -> dict[str, Any]:
+    summary = summarise(run)
+    outcome = summary.constraints["prime"]
+    bound = int(outcome.bound_ms)
+    return {
+        "share_held": outcome.share_held,
+        "share_within_5_percent": _share_within(run, "prime", 1.05 * outcome.bound_ms),
+        "p95_ms": outcome.p95_ms,
+        "task_hours": sum(summary.task_hours.values()),
+        "worker_hours": summary.worker_hours,
+        "cpu": summary.cpu_share,
+        "actions": summary.actions,
+        "paper": {
+            "share_held": PAPER_HELD[bound],
+            "p95_ms": PAPER_P95_MS[bound],
+            "task_hours": PAPER_TASK_HOURS[bound],
+            "worker_hours": PAPER_WORKER_HOURS[bound],
+            "cpu": PAPER_CPU[bound],
+        },
+    }
+
+
+def _unelastic(run: Run) -> dict[str, Any]:
+    means = [mean for point in run.points if (mean := point.latency_ms["prime"]) is not None]
+    p95s = [p95 for point in run.points if (p95 := point.p95_ms["prime"]) is not None]
+    return {
+        "lowest_mean_ms": min(means, default=None),
+        "lowest_p95_ms": min(p95s, default=None),
+        "task_hours": sum(point.replicas["tester"] * (point.end_s - point.begin_s) for point in run.points)
+        / 3600.0,
+        "worker_hours": run.worker_hours,
+        "cpu": run.cpu_share,
+        "paper": {"lowest_mean_ms": 348, "lowest_p95_ms": 564, "task_hours": 46.7},
+    }
+
+
+def _share_within(run: Run, constraint: str, bound_ms: float) -> float:
+    means = [point.latency_ms[constraint] for point in run.points]
+    return sum(mean is not None and mean <= bound_ms for mean in means) / len(means)
 
 
 def batching_section(runs: dict[str, Run]) -> Section:
@@ -118,7 +144,7 @@ def twitter_section(runs: dict[str, Run]) -> Section:
         }
     kept = figures["public code"]
     lowest = min(kept["topics_held"], kept["sentiments_held"])
-    return figures, [Check("twitter: smaller share held, public code", lowest, ">=", 0.8)]
+    return figures, [Check("twitter: smaller share held", lowest, ">=", 0.8)]
 
 
 def livestream_section(runs: dict[str, Run]) -> Section:
@@ -189,10 +215,6 @@ def _line(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _fixed_task_hours(run: Run, task: str) -> float:
-    return sum(point.replicas[task] * (point.end_s - point.begin_s) for point in run.points) / 3600.0
-
-
 def _busy_share(run: Run) -> float:
     """Mean utilisation of the replicas of elastic tasks (the paper's mean task CPU)."""
     elastic = [task.name for task in run.flow.tasks if task.elastic]
@@ -243,3 +265,14 @@ def _storm_metrics(run: Run) -> dict[str, Any]:
         "processed": delivered / due,
         "latency_ms": sum(means) / len(means) if means else None,
     }
+
+
+EXPERIMENTS: Mapping[str, tuple[Callable[..., dict[str, Job]], Callable[[dict[str, Run]], Section]]] = {
+    "primetest": (experiments.primetest_jobs, primetest_section),
+    "batching": (experiments.batching_jobs, batching_section),
+    "twitter": (experiments.twitter_jobs, twitter_section),
+    "livestream": (experiments.livestream_jobs, livestream_section),
+    "wordcount": (experiments.wordcount_jobs, wordcount_section),
+    "storm": (experiments.storm_jobs, storm_section),
+    "table": (experiments.table_jobs, table_section),
+}

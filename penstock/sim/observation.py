@@ -78,10 +78,9 @@ def _task_stats(network: Network, name: str, interval_s: float) -> TaskStats:
 
 def _instances(meter: TaskMeter, emitted: np.ndarray | None) -> list[InstanceStats]:
     sent = [None] * meter.processed.size if emitted is None else [float(n) for n in emitted]
-    useful = np.maximum(meter.useful_s, 0.0)
     return [
         InstanceStats(useful_s=float(u), processed=float(p), emitted=e)
-        for u, p, e in zip(useful, meter.processed, sent, strict=True)
+        for u, p, e in zip(meter.useful_s, meter.processed, sent, strict=True)
     ]
 
 

@@ -120,6 +120,8 @@ class Stage:
             scheduled = self._schedule(in_service_order(arrived, self.inputs), begin_s, chain)
             work += scheduled.work
         work -= self._work_left(horizon_s)
+        # Rounding may leave an idle replica a hair below nothing.
+        np.maximum(work, 0.0, out=work)
         ledger = Served.nothing() if scheduled is None else scheduled.ledger
         self._ledger.book(ledger, horizon_s, self.meter, own_latency=not self.model.aggregates)
         self._book_busy(work, scheduled, chain)

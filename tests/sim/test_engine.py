@@ -292,3 +292,22 @@ def test_chaining_removes_the_queue_and_the_cost_in_between() -> None:
     assert (again.stream("first->second").latency_ms or 0.0) > 9.9
     assert engine.last is not None
     assert engine.last.delivered == pytest.approx(250, rel=0.25)
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 1000), restart_s=st.sampled_from([None, 3.0]), rate=st.sampled_from([0.5, 80.0]))
+def test_busy_time_is_never_negative_nor_longer_than_the_interval(
+    seed: int, restart_s: float | None, rate: float
+) -> None:
+    cluster = ClusterModel(cores_per_worker=1000.0, restart_s=restart_s)
+    flow = pipeline(rate=rate, service=Exponential(), cluster=cluster, step_s=0.3)
+    engine = SimulatedEngine(flow, seed, seconds=25.0)
+    for replicas in (3, 1, 5, 2, 4):
+        snapshot = observed(engine)
+        for task in snapshot.tasks.values():
+            for instance in task.instances or []:
+                assert instance.useful_s is not None
+                assert 0.0 <= instance.useful_s <= snapshot.interval_s * (1.0 + 1e-9)
+            assert task.useful_s is not None
+            assert task.useful_s >= 0.0
+        engine.apply(decision(parallelism={"work": replicas}))

@@ -1,88 +1,124 @@
-"""A controlled flow on the screen: constraints, tasks, streams, chains, and the last decision."""
+"""A controlled flow on the screen: constraints, tasks, streams, chains, and what was decided last."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.control.loop import Cycle
+from penstock.cli.changes import changed_settings
+from penstock.control.decision_log import Entry
 from penstock.policy.decision import Decision
 from penstock.policy.measured import sequence_latency_ms
 from penstock.stats.snapshot import Snapshot
 
+_ARROW = "→"
+_BAR = 20
 
-def control_view(cycle: Cycle) -> RenderableType:
-    """Everything about the latest turn of the controller."""
-    snapshot, decision = cycle.snapshot, cycle.decision
+
+def control_view(snapshot: Snapshot, entries: Sequence[Entry]) -> RenderableType:
+    """Everything about the latest turn of the controller; the last of `entries` was decided on `snapshot`."""
+    decision = entries[-1].decision
     return Group(
         _constraints(snapshot),
         _tasks(snapshot, decision),
         _streams(snapshot, decision),
-        _last_words(cycle),
+        Text("\n".join(_words(snapshot, entries))),
     )
 
 
 def _constraints(snapshot: Snapshot) -> Table:
-    table = _table("constraints", ("constraint", "measured ms", "bound ms", "used"))
+    table = _table("constraint", "measured ms", "bound ms", "used", "")
+    table.columns[-1].justify = "left"
     for constraint in snapshot.constraints:
         latency_ms = sequence_latency_ms(snapshot, constraint)
         used = None if latency_ms is None else latency_ms / constraint.latency_ms
-        share = Text(
-            "" if used is None else f"{used:.0%}", style="red" if used is not None and used > 1 else "green"
+        style = "red" if used is not None and used > 1 else "green"
+        filled = 0 if used is None else min(_BAR, round(used * _BAR))
+        table.add_row(
+            str(constraint.name),
+            _number(latency_ms),
+            _number(constraint.latency_ms),
+            Text("not measured" if used is None else f"{used:.0%}", style=style),
+            Text("━" * filled + "·" * (_BAR - filled), style=style),
         )
-        table.add_row(str(constraint.name), _shown(latency_ms), _shown(constraint.latency_ms), share)
     return table
 
 
 def _tasks(snapshot: Snapshot, decision: Decision) -> Table:
-    table = _table(
-        "tasks", ("task", "items/s", "service ms", "queue ms", "utilisation", "waiting", "replicas", "target")
-    )
+    table = _table("task", "items/s", "busy", "service ms", "queue ms", "waiting", "replicas", "of")
     for name, task in snapshot.tasks.items():
-        processed = task.processed_total
+        items = task.rate_total
+        if items is None and task.processed_total is not None:
+            items = task.processed_total / snapshot.interval_s
         table.add_row(
             name,
-            _shown(None if processed is None else processed / snapshot.interval_s, digits=0),
-            _shown(task.service_ms),
-            _shown(task.queue_wait_ms),
+            _number(items, digits=0),
             "" if task.utilization is None else f"{task.utilization:.0%}",
-            _shown(task.backlog_total, digits=0),
-            str(task.parallelism),
-            str(decision.parallelism.get(name, task.parallelism)),
+            _number(task.service_ms),
+            _number(task.queue_wait_ms),
+            _number(task.backlog_total, digits=0),
+            _moved(str(task.parallelism), str(decision.parallelism.get(name, task.parallelism))),
+            "" if task.pool is None else str(task.pool),
         )
     return table
 
 
 def _streams(snapshot: Snapshot, decision: Decision) -> Table:
-    table = _table("streams", ("stream", "latency ms", "batching ms", "lifetime ms", "next"))
+    table = _table("stream", "latency ms", "of it batching", "batch lifetime ms")
     for stream in snapshot.streams:
+        lifetime_ms = stream.batch_lifetime_ms
         table.add_row(
             stream.name,
-            _shown(stream.latency_ms),
-            _shown(stream.output_batch_ms),
-            _shown(stream.batch_lifetime_ms),
-            _shown(decision.batch_lifetime_ms.get(stream.name, stream.batch_lifetime_ms)),
+            _number(stream.latency_ms),
+            _number(stream.output_batch_ms),
+            _moved(_number(lifetime_ms), _number(decision.batch_lifetime_ms.get(stream.name, lifetime_ms))),
         )
     return table
 
 
-def _last_words(cycle: Cycle) -> Text:
-    decision = cycle.decision
-    chains = [" + ".join(chain) for chain in decision.chains if len(chain) > 1]
-    lines = [f"decision {cycle.number} of {decision.policy}{'' if decision.feasible else ', infeasible'}"]
-    lines += [f"  chained: {chain}" for chain in chains]
-    lines += [f"  {reason.rule}: {reason.why}" for reason in decision.reasons]
-    lines += [f"  held back by {refusal.guard}: {refusal.why}" for refusal in decision.refused]
-    return Text("\n".join(lines))
+def _words(snapshot: Snapshot, entries: Sequence[Entry]) -> Iterator[str]:
+    """Chains, the last decision that changed something, and what is decided now with its reasons."""
+    chains = [" + ".join(chain) for chain in snapshot.chains if len(chain) > 1]
+    if chains:
+        yield f"chained: {', '.join(chains)}"
+    last = entries[-1]
+    earlier = next((entry for entry in reversed(entries[:-1]) if _took_effect(entry)), None)
+    if earlier is not None:
+        yield f"last change {last.at_s - earlier.at_s:.0f} s ago{_in_effect(earlier)}"
+    decision = last.decision
+    changes = changed_settings(snapshot, decision)
+    what = ", ".join(changes) if changes else "no change"
+    yield f"decision {last.number} of {decision.policy}: {what}{'' if decision.feasible else ' (infeasible)'}"
+    yield from (f"  {reason.rule}: {reason.why}" for reason in decision.reasons)
+    yield from (f"  held back by {refusal.guard}: {refusal.why}" for refusal in decision.refused)
+    if last.effect is not None and last.effect.problem is not None:
+        yield f"  not carried out: {last.effect.problem}"
 
 
-def _table(title: str, headings: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left")
+def _took_effect(entry: Entry) -> bool:
+    return entry.effect is not None and entry.effect.problem is None
+
+
+def _in_effect(entry: Entry) -> str:
+    effect = entry.effect
+    if effect is None or effect.after_ms is None:
+        return ""
+    gap = "" if effect.gap_ms is None else f", with a gap of {effect.gap_ms:.0f} ms"
+    return f", in effect after {effect.after_ms:.0f} ms{gap}"
+
+
+def _moved(now: str, then: str) -> Text:
+    return Text(now) if now == then else Text(f"{now} {_ARROW} {then}", style="bold")
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == headings[0] else "right")
+        table.add_column(heading, justify="left" if heading == headings[0] else "right", no_wrap=True)
     return table
 
 
-def _shown(value: float | None, digits: int = 2) -> str:
+def _number(value: float | None, digits: int = 2) -> str:
     return "" if value is None else f"{value:,.{digits}f}"

@@ -8,9 +8,12 @@ from rich.console import Console
 
 from penstock.bench.registry import UnknownBenchError
 from penstock.cli.target import TargetError
+from penstock.control.recording import RecordingError
 from penstock.durations import DurationError
 from penstock.extras import MissingExtraError
 from penstock.flow import FlowError
+from penstock.policy.parameters import SettingError
+from penstock.policy.registry import UnknownPolicyError
 from penstock.report.errors import PictureError
 
 BAD_INPUT = 2
@@ -27,7 +30,10 @@ def user_errors(console: Console) -> Iterator[None]:
         DurationError,
         MissingExtraError,
         PictureError,
+        RecordingError,
+        SettingError,
         UnknownBenchError,
+        UnknownPolicyError,
     ) as error:
         console.print(f"penstock: {error}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None

@@ -2,7 +2,7 @@
 
 import typer
 
-from penstock.cli import bench, decide, demo, explain, graph, run, simulate
+from penstock.cli import bench, decide, demo, explain, graph, run, simulate, status
 
 app = typer.Typer(
     name="penstock",
@@ -12,6 +12,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.command)
+app.command("status")(status.command)
 app.command("explain")(explain.command)
 app.command("graph")(graph.command)
 app.command("demo")(demo.command)

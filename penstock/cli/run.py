@@ -2,26 +2,25 @@
 
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 
 import penstock
-from penstock.cli.control_view import control_view
 from penstock.cli.errors import user_errors
+from penstock.cli.run_view import DecisionLines, metrics_table, run_view
 from penstock.cli.target import load_flow
+from penstock.control.status import IN_CHECKPOINT
 from penstock.durations import seconds
 from penstock.policy.registry import policy_names
 from penstock.spark.control import Control, ControlPlan
-from penstock.spark.metrics import Metrics
 
 LOOK_EVERY_S = 1.0
 _LAST_DECISION_S = 10.0
@@ -51,7 +50,13 @@ def command(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the policy or of its guards."),
     ] = None,
-    interval: Annotated[str, typer.Option(help="Time between two decisions.")] = "5 s",
+    interval: Annotated[str, typer.Option(help="Time between two decisions, 1 s or more.")] = "5 s",
+    measure_every: Annotated[
+        str, typer.Option(help="Time between two reports of a worker, 0.5 s or more.")
+    ] = "1 s",
+    shrink_pools_after: Annotated[
+        str, typer.Option(help="Pools that were far too large for so long are made smaller.")
+    ] = "2 min",
     recommend: Annotated[
         bool, typer.Option("--recommend", help="Decide and show, but change nothing.")
     ] = False,
@@ -72,8 +77,17 @@ def command(
                 interval=interval,
                 apply=not recommend,
                 recording=recording,
+                status=None if checkpoint is None else Path(checkpoint) / IN_CHECKPOINT,
+                shrink_pools_after=shrink_pools_after,
             )
-        job = penstock.run(flow, checkpoint=checkpoint, batch=batch, master=master, sampling=sampling)
+        job = penstock.run(
+            flow,
+            checkpoint=checkpoint,
+            batch=batch,
+            master=master,
+            sampling=sampling,
+            measure_every=measure_every,
+        )
         control = None if plan is None else Control(job, plan)
         try:
             _watch(job, control, console, told, limit_s)
@@ -90,48 +104,22 @@ def command(
 def _watch(
     job: "penstock.Job", control: Control | None, console: Console, told: Event, limit_s: float | None
 ) -> None:
-    """Show the metrics once a second until the job is over, its time is up, or it is told to end."""
+    """Show once a second how it goes until the job is over, its time is up, or it is told to end."""
     until_s = None if limit_s is None else time.monotonic() + limit_s
-    with Live(console=console, auto_refresh=False) as live:
+    with ExitStack() as stack:
+        show: Callable[[], None]
+        if console.is_terminal:
+            live = stack.enter_context(Live(console=console, auto_refresh=False))
+            show = lambda: live.update(run_view(job, control), refresh=True)  # noqa: E731
+        else:
+            show = DecisionLines(control, console).print
         while not told.is_set() and (until_s is None or time.monotonic() < until_s):
             over = job.await_termination(LOOK_EVERY_S)
-            live.update(_view(job, control), refresh=True)
+            show()
             if over:
-                return
-
-
-def _view(job: "penstock.Job", control: Control | None) -> RenderableType:
-    table = metrics_table(job.metrics(), job.status.state)
-    cycles = [] if control is None else control.cycles()
-    return Group(table, control_view(cycles[-1])) if cycles else table
-
-
-def metrics_table(metrics: Metrics, state: str) -> Table:
-    """Tasks with their totals, and the latency at the sinks."""
-    table = Table(title=state, title_justify="left")
-    for heading in (
-        "task",
-        "in",
-        "out",
-        "skipped",
-        "dead letters",
-        "restarts",
-        "active",
-        "mean ms",
-        "p99 ms",
-    ):
-        table.add_column(heading, justify="left" if heading == "task" else "right")
-    for name, task in metrics.tasks.items():
-        counts = (task.items_in, task.items_out, task.skipped, task.dead_lettered, task.restarts)
-        sketch = metrics.latency.get(name)
-        known = sketch is not None and sketch.count > 0
-        latencies = (
-            [f"{sketch.mean:.2f}", f"{sketch.quantile(0.99):.2f}"]
-            if sketch is not None and known
-            else ["", ""]
-        )
-        table.add_row(name, *(f"{count:,}" for count in counts), f"{task.active}/{task.pool}", *latencies)
-    return table
+                break
+    if not console.is_terminal:
+        console.print(metrics_table(job.metrics(), job.status.state))
 
 
 @contextmanager

@@ -18,6 +18,8 @@ __all__ = ["Control", "ControlPlan"]
 
 _CYCLES_KEPT = 1000
 _END_S = 1.0
+_FEWEST_REPORTS = 2
+_USUAL_REPORT_S = 1.0
 _log = logging.getLogger("penstock.control")
 
 
@@ -37,6 +39,9 @@ class Control:
             shrink_pools_after_s=plan.shrink_pools_after_s,
             only_recommend=not plan.apply,
         )
+        if plan.interval_s < _FEWEST_REPORTS * _USUAL_REPORT_S:
+            # With one report per interval and worker, some intervals would see none and others two.
+            job.set_measure_every(plan.interval_s / _FEWEST_REPORTS)
         relays = sum(layer.relay is not None for layer in job.layout.layers)
         policy = plan.create_policy(slots=job.slots - relays)
         self._controller = Controller(engine, policy, time.time, self._recorder)
@@ -77,15 +82,10 @@ class Control:
         self._job.await_end(None)
         self._show()
 
-    def _show(self) -> None:
-        """Renew the status file, if there is one."""
+    def status(self) -> FlowStatus:
+        """The flow and its controller at a glance."""
         plan, status = self._plan, self._job.status
-        place = plan.status
-        if place is None and plan.recording is not None:
-            place = status_path(plan.recording)
-        if place is None:
-            return
-        shown = FlowStatus(
+        return FlowStatus(
             flow=self._job.layout.graph.name,
             state=status.state,
             message=status.message,
@@ -97,7 +97,12 @@ class Control:
             snapshot=self._cycles[-1].snapshot if self._cycles else None,
             decisions=self.decisions()[-DECISIONS_KEPT:],
         )
-        try:
-            write_status(place, shown)
-        except OSError as error:
-            _log.warning("%s cannot be written: %s", place, error.strerror)
+
+    def _show(self) -> None:
+        """Renew the status files, if there are any."""
+        beside = None if self._plan.recording is None else status_path(self._plan.recording)
+        for place in filter(None, (beside, self._plan.status)):
+            try:
+                write_status(place, self.status())
+            except OSError as error:
+                _log.warning("%s cannot be written: %s", place, error.strerror)

@@ -20,9 +20,8 @@ _SHORTEST_S = 1.0
 class ControlPlan:
     """Which policy decides, with which settings, how often.
 
-    `recording` and `status` are files for everything and for the latest state; the status of a recorded run
-    is beside the recording unless it is said otherwise. A pool that was far too large for
-    `shrink_pools_after` shrinks.
+    `recording` and `status` are files for everything and for the latest state; beside a recording there is
+    always a status too. A pool that was far too large for `shrink_pools_after` shrinks.
     """
 
     policy: str

@@ -4,7 +4,10 @@ import io
 
 from rich.console import Console
 
+from penstock.cli.changes import decision_line
 from penstock.cli.control_view import control_view
+from penstock.control.decision_log import Entry
+from penstock.control.engine import Effect
 from penstock.control.loop import Cycle
 from penstock.policy.decision import Decision, Reason, Refusal
 from penstock.stats.snapshot import decode_snapshot
@@ -52,29 +55,51 @@ SNAPSHOT = {
 }
 
 
-def test_view_shows_bounds_targets_lifetimes_and_reasons() -> None:
-    decision = Decision(
-        policy="nephele",
-        parallelism={"work": 5},
-        batch_lifetime_ms={"numbers->work": 2.5},
-        chains=[["work"]],
-        feasible=False,
-        reasons=[Reason(rule="rebalance", why="queues are too long", task="work")],
-        refused=[Refusal(guard="cool_down", why="changed a moment ago", task="work")],
-    )
-    console = Console(file=io.StringIO(), width=140)
-    console.print(control_view(Cycle(7, 0.0, decode_snapshot(SNAPSHOT), decision)))
+DECISION = Decision(
+    policy="nephele",
+    parallelism={"work": 5},
+    batch_lifetime_ms={"numbers->work": 2.5},
+    chains=[["work"]],
+    feasible=False,
+    reasons=[Reason(rule="rebalance", why="queues are too long", task="work")],
+    refused=[Refusal(guard="cool_down", why="changed a moment ago", task="work")],
+)
+EARLIER = Entry(number=5, at_s=90.0, decision=DECISION, effect=Effect(after_ms=45.0, gap_ms=300.0))
+LAST = Entry(number=7, at_s=100.0, decision=DECISION)
+
+
+def shown(width: int) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(control_view(decode_snapshot(SNAPSHOT), [EARLIER, LAST]))
     assert isinstance(console.file, io.StringIO)
-    shown = console.file.getvalue()
+    return console.file.getvalue()
+
+
+def test_view_shows_bounds_targets_lifetimes_and_reasons() -> None:
     for text in (
         "quick",
         "24.00",
         "120%",
         "400",
         "80%",
-        "2.50",
-        "decision 7 of nephele, infeasible",
+        "2 → 5",
+        "6.00 → 2.50",
+        "last change 10 s ago, in effect after 45 ms, with a gap of 300 ms",
+        "decision 7 of nephele: work 2 -> 5 replicas, numbers->work 6.0 -> 2.5 ms (infeasible)",
         "rebalance: queues are too long",
         "held back by cool_down: changed a moment ago",
     ):
-        assert text in shown, text
+        assert text in shown(140), text
+
+
+def test_view_fits_100_columns() -> None:
+    assert max(len(line.rstrip()) for line in shown(100).splitlines()) <= 100
+    assert "…" not in shown(100)
+
+
+def test_a_line_says_it_all() -> None:
+    cycle = Cycle(7, 0.0, decode_snapshot(SNAPSHOT), DECISION, Effect(problem="no boundary"))
+    assert decision_line(cycle) == (
+        "quick 24.00 of 20 ms; work 2 -> 5 replicas, numbers->work 6.0 -> 2.5 ms; infeasible;"
+        " not carried out: no boundary; rebalance: queues are too long"
+    )

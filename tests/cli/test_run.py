@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from penstock.cli.run import _told_to_end, metrics_table
+from penstock.cli.run import _told_to_end
+from penstock.cli.run_view import metrics_table
 from penstock.spark.metrics import Metrics, TaskMetrics
 from penstock.stats.sketch import Sketch
 

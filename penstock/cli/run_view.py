@@ -1,0 +1,85 @@
+"""What `penstock run` shows meanwhile: a table that is drawn anew, or lines where there is no screen."""
+
+from datetime import datetime
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+import penstock
+from penstock.cli.changes import decision_line
+from penstock.cli.control_view import control_view
+from penstock.cli.status import headline
+from penstock.spark.control import Control
+from penstock.spark.metrics import Metrics
+
+
+def run_view(job: "penstock.Job", control: Control | None) -> RenderableType:
+    """Totals; the policy's view of the flow instead, once it has decided something."""
+    totals = job.metrics()
+    cycles = [] if control is None else control.cycles()
+    if control is None or not cycles:
+        return metrics_table(totals, job.status.state)
+    status = control.status()
+    lines = [*headline(status, status.at_s), *faults(totals)]
+    return Group(Text("\n".join(lines)), control_view(cycles[-1].snapshot, job.decisions()))
+
+
+def faults(metrics: Metrics) -> list[str]:
+    """What should not have happened, by task."""
+    counted = {
+        name: {"skipped": task.skipped, "dead letters": task.dead_lettered, "restarts": task.restarts}
+        for name, task in metrics.tasks.items()
+    }
+    return [
+        f"{name}: {', '.join(f'{count:,} {what}' for what, count in counts.items() if count)}"
+        for name, counts in counted.items()
+        if any(counts.values())
+    ]
+
+
+class DecisionLines:
+    """For logs and pipes: one line for each decision, instead of a table that is drawn anew."""
+
+    def __init__(self, control: Control | None, console: Console) -> None:
+        self._control = control
+        self._console = console
+        self._next = 0
+
+    def print(self) -> None:
+        """Lines for the decisions since the last call."""
+        for cycle in [] if self._control is None else self._control.cycles():
+            if cycle.number >= self._next:
+                self._next = cycle.number + 1
+                at = datetime.fromtimestamp(cycle.at_s).strftime("%H:%M:%S")
+                self._console.print(
+                    f"{at} {decision_line(cycle)}", markup=False, highlight=False, soft_wrap=True
+                )
+
+
+def metrics_table(metrics: Metrics, state: str) -> Table:
+    """Tasks with their totals, and the latency at the sinks."""
+    table = Table(title=state, title_justify="left")
+    for heading in (
+        "task",
+        "in",
+        "out",
+        "skipped",
+        "dead letters",
+        "restarts",
+        "active",
+        "mean ms",
+        "p99 ms",
+    ):
+        table.add_column(heading, justify="left" if heading == "task" else "right")
+    for name, task in metrics.tasks.items():
+        counts = (task.items_in, task.items_out, task.skipped, task.dead_lettered, task.restarts)
+        sketch = metrics.latency.get(name)
+        known = sketch is not None and sketch.count > 0
+        latencies = (
+            [f"{sketch.mean:.2f}", f"{sketch.quantile(0.99):.2f}"]
+            if sketch is not None and known
+            else ["", ""]
+        )
+        table.add_row(name, *(f"{count:,}" for count in counts), f"{task.active}/{task.pool}", *latencies)
+    return table

@@ -1,0 +1,58 @@
+"""What a user hears of: once when it begins, once when it ends."""
+
+from typing import Any
+
+from penstock.control.engine import Effect
+from penstock.control.loop import Cycle
+from penstock.control.notices import Notices
+from penstock.policy.decision import Decision, Reason, Refusal
+from tests.control.steady_task import loaded
+
+HOLE = Refusal(guard="missing_data", task="work", why="only 1 of 2 replicas of 'work' reported")
+
+
+def cycle(*, effect: Effect | None = None, **changes: Any) -> Cycle:
+    fields: dict[str, Any] = {
+        "policy": "p",
+        "parallelism": {"work": 2},
+        "batch_lifetime_ms": {},
+        "chains": [],
+        "feasible": True,
+        "reasons": [Reason(rule="rebalance", why="all replicas are needed")],
+    }
+    return Cycle(0, 0.0, loaded(100, 2), Decision(**{**fields, **changes}), effect)
+
+
+def test_an_infeasible_constraint_is_told_once_and_so_is_its_end() -> None:
+    notices = Notices()
+    told = [notices.of(cycle(feasible=feasible)) for feasible in (True, False, False, False, True, True)]
+    assert told == [
+        [],
+        ["constraints cannot be kept with the replicas allowed: all replicas are needed"],
+        [],
+        [],
+        ["constraints can be kept again"],
+        [],
+    ]
+
+
+def test_an_interval_without_data_says_nothing_about_feasibility() -> None:
+    notices = Notices()
+    told = [
+        notices.of(cycle(feasible=False)),
+        notices.of(cycle(refused=[HOLE])),
+        notices.of(cycle(refused=[HOLE])),
+        notices.of(cycle(feasible=False)),
+    ]
+    assert [len(messages) for messages in told] == [1, 1, 0, 1]
+    assert told[1] == ["nothing is decided, the configuration stays: only 1 of 2 replicas of 'work' reported"]
+    assert told[3] == ["measurements are complete again"]
+
+
+def test_missing_slots_and_what_was_not_carried_out_are_told() -> None:
+    notices = Notices()
+    short = Effect(limited={"work": 5})
+    told = [notices.of(cycle(effect=short)), notices.of(cycle(effect=short))]
+    assert told == [["there are not enough task slots: work gets 5"], []]
+    failed = notices.of(cycle(effect=Effect(problem="the running batch did not end")))
+    assert failed == ["a decision was not carried out: the running batch did not end"]

@@ -1,0 +1,100 @@
+"""Pools follow the need: at once upwards, late downwards, and never beyond the slots."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.control.pools import Pool, PoolKeeper, grow
+
+POOL = Pool("work", size=8, most=64)
+
+
+def needs(**replicas: int) -> dict[str, int]:
+    return replicas
+
+
+def test_a_pool_that_is_large_enough_stays() -> None:
+    plan = PoolKeeper(60).plan(0, [POOL], needs(work=8), spare=100)
+    assert (plan.sizes, plan.granted) == ({}, {"work": 8})
+
+
+@pytest.mark.parametrize(("need", "spare", "size"), [(9, 100, 16), (20, 100, 20), (9, 4, 12), (9, 1, 9)])
+def test_a_pool_grows_to_twice_its_size_or_to_the_need(need: int, spare: int, size: int) -> None:
+    plan = PoolKeeper(60).plan(0, [POOL], needs(work=need), spare)
+    assert (plan.sizes, plan.granted) == ({"work": size}, {"work": need})
+
+
+def test_without_slots_nothing_is_resized_and_the_pool_is_all_there_is() -> None:
+    plan = PoolKeeper(60).plan(0, [POOL], needs(work=20), spare=0)
+    assert (plan.sizes, plan.granted) == ({}, {"work": 8})
+
+
+def test_idle_replicas_of_others_make_place() -> None:
+    idle = Pool("idle", size=10, most=64)
+    plan = PoolKeeper(60).plan(0, [POOL, idle], needs(work=12, idle=2), spare=1)
+    assert plan.sizes == {"work": 12, "idle": 7}
+    assert plan.granted == {"work": 12, "idle": 2}
+
+
+def test_replicas_that_take_several_slots_are_counted_so() -> None:
+    wide = Pool("wide", size=4, most=64, slots_each=3)
+    assert PoolKeeper(60).plan(0, [wide], needs(wide=8), spare=7).granted == {"wide": 6}
+
+
+def test_a_pool_shrinks_after_it_was_far_too_large_for_long() -> None:
+    keeper, large = PoolKeeper(60), Pool("work", size=40, most=64)
+    for now_s in range(0, 60, 5):
+        assert keeper.plan(now_s, [large], needs(work=3), spare=0).sizes == {}
+    assert keeper.plan(60, [large], needs(work=3), spare=0).sizes == {"work": 8}
+    assert keeper.plan(65, [Pool("work", 8, 64)], needs(work=1), spare=0).sizes == {}
+
+
+def test_a_need_within_that_time_counts() -> None:
+    keeper, large = PoolKeeper(60), Pool("work", size=40, most=64)
+    for now_s in range(0, 100, 5):
+        assert keeper.plan(now_s, [large], needs(work=12 if now_s == 40 else 1), spare=0).sizes == {}
+    assert keeper.plan(101, [large], needs(work=1), spare=0).sizes == {"work": 8}
+
+
+def test_a_pool_that_is_not_twice_too_large_stays() -> None:
+    keeper, roomy = PoolKeeper(60), Pool("work", size=15, most=64)
+    assert all(not keeper.plan(now_s, [roomy], needs(work=1), spare=0).sizes for now_s in range(0, 300, 5))
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[list[Pool], dict[str, int], int]:
+    pools = []
+    for number in range(draw(st.integers(1, 4))):
+        most = draw(st.integers(1, 30))
+        size = draw(st.integers(1, most))
+        pools.append(Pool(f"t{number}", size, most, draw(st.integers(1, 3))))
+    wanted = {pool.task: draw(st.integers(1, pool.most)) for pool in pools}
+    return pools, wanted, draw(st.integers(0, 40))
+
+
+@given(situations())
+def test_growth_stays_within_slots_bounds_and_needs(
+    situation: tuple[list[Pool], dict[str, int], int],
+) -> None:
+    pools, wanted, spare = situation
+    plan = grow(pools, wanted, spare)
+    taken = 0
+    for pool in pools:
+        size = plan.sizes.get(pool.task, pool.size)
+        assert 1 <= size <= pool.most
+        assert plan.granted[pool.task] == min(wanted[pool.task], size)
+        assert size >= min(pool.size, wanted[pool.task])
+        taken += (size - pool.size) * pool.slots_each
+    assert taken <= spare
+    left = spare - taken
+    for pool in pools:
+        if plan.granted[pool.task] < wanted[pool.task]:
+            assert left < pool.slots_each or not plan.sizes
+
+
+@given(situations())
+def test_with_slots_enough_everybody_gets_what_is_needed(
+    situation: tuple[list[Pool], dict[str, int], int],
+) -> None:
+    pools, wanted, _ = situation
+    assert grow(pools, wanted, 10_000).granted == wanted

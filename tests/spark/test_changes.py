@@ -1,0 +1,98 @@
+"""What can change at once and what waits for a boundary, without any Spark."""
+
+import pytest
+
+import penstock as ps
+from penstock.control.pools import Pool
+from penstock.flow.layers import Layout, lay_out
+from penstock.spark.changes import change, pools_of
+from penstock.spark.routes import Settings, routes
+from tests.spark.items import Item, numbered
+
+
+def same(item: Item) -> Item:
+    return item
+
+
+def layout(*, by_key: bool = False) -> Layout:
+    """numbers -> work (1..16, pool 8) =forward=> more -> out"""
+    flow = ps.Flow("changed")
+    source = flow.source(numbered(10), name="numbers")
+    stream = source.by_key(lambda item: item.index) if by_key else source
+    work = stream.map(same, name="work", parallelism=ps.elastic(1, 16, pool=8))
+    more = work.forward().map(same, name="more", parallelism=ps.elastic(1, 16, pool=8))
+    more.sink(lambda item: None, name="out")
+    return lay_out(flow.graph())
+
+
+def settings(placed: Layout) -> Settings:
+    return Settings(
+        routes=routes(placed),
+        active={task.name: task.parallelism.initial for task in placed.graph.tasks},
+        lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in placed.graph.streams},
+        sampling=0.1,
+    )
+
+
+def test_nothing_wanted_is_nothing_changed() -> None:
+    placed = layout()
+    planned = change(placed, settings(placed))
+    assert (planned.at_once, planned.at_boundary) == (settings(placed), None)
+
+
+def test_replicas_lifetimes_and_chains_change_together_and_at_once() -> None:
+    placed = layout()
+    planned = change(
+        placed,
+        settings(placed),
+        active={"work": 5},
+        lifetimes_ms={"numbers->work": 2.5},
+        chains=[["work", "more"]],
+    )
+    assert planned.at_boundary is None
+    now = planned.at_once
+    assert now.active == {"numbers": 1, "work": 5, "more": 5, "out": 1}
+    assert now.lifetime_ms["numbers->work"] == 2.5
+    assert now.chains == [["work", "more"]]
+
+
+def test_replicas_beyond_the_pool_come_as_far_as_it_goes_and_the_rest_at_the_boundary() -> None:
+    placed = layout()
+    planned = change(placed, settings(placed), active={"work": 12}, pools={"work": 16})
+    assert planned.at_once.active["work"] == 8
+    assert planned.at_boundary is not None
+    moved, then = planned.at_boundary
+    assert moved.unit_of("more").pool == 16
+    assert then.active["work"] == then.active["more"] == 12
+    assert then.routes == routes(moved)
+
+
+def test_replicas_of_a_task_that_receives_by_key_wait_for_the_boundary() -> None:
+    placed = layout(by_key=True)
+    planned = change(placed, settings(placed), active={"more": 4}, lifetimes_ms={"more->out": 1.0})
+    assert planned.at_once.active == settings(placed).active
+    assert planned.at_once.lifetime_ms["more->out"] == 1.0
+    assert planned.at_boundary is not None
+    assert planned.at_boundary[1].active["work"] == 4
+    assert planned.at_boundary[0] == placed
+
+
+def test_a_pool_that_shrinks_takes_replicas_along() -> None:
+    placed = layout()
+    running = change(placed, settings(placed), active={"work": 6}).at_once
+    planned = change(placed, running, pools={"work": 3})
+    assert planned.at_once.active["work"] == 3
+    assert planned.at_boundary is not None
+    assert planned.at_boundary[1].active["more"] == 3
+
+
+def test_what_is_not_possible_is_refused() -> None:
+    placed = layout()
+    with pytest.raises(ps.FlowError, match=r"9 active replicas of task \"work\".*pool of 8.*set_pool"):
+        change(placed, settings(placed), active={"work": 9})
+    with pytest.raises(ps.FlowError, match='no stream "a->b"'):
+        change(placed, settings(placed), lifetimes_ms={"a->b": 1.0})
+
+
+def test_pools_are_shared_by_tasks_that_are_kept_abreast() -> None:
+    assert pools_of(layout()) == [Pool("work", size=8, most=16, slots_each=1)]

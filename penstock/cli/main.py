@@ -2,7 +2,7 @@
 
 import typer
 
-from penstock.cli import bench, decide, demo, explain, graph, run, simulate, status
+from penstock.cli import bench, decide, demo, explain, graph, report, run, simulate, status
 
 app = typer.Typer(
     name="penstock",
@@ -15,6 +15,7 @@ app.command("run")(run.command)
 app.command("status")(status.command)
 app.command("explain")(explain.command)
 app.command("graph")(graph.command)
+app.command("report")(report.command)
 app.command("demo")(demo.command)
 app.command("bench")(bench.command)
 app.command("decide")(decide.command)

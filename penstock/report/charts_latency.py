@@ -1,0 +1,106 @@
+"""Latency against its bound, and where it goes."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from penstock.report.colours import BLACK, colour
+from penstock.report.grid import grid, shade, steps, union
+from penstock.report.history import History
+from penstock.report.latency_parts import KINDS, Part, latency_parts
+from penstock.report.metrics import held
+
+HATCHES: Final = {"batching": "", "transport": "//", "queue": "..", "service": ""}
+
+
+def latency(histories: Sequence[History]) -> Figure | None:
+    """Mean and 95th percentile against the bound; intervals that broke it are shaded."""
+    names = union(spec.name for history in histories for spec in history.constraints)
+
+    def row(axes: Axes, history: History, name: str) -> None:
+        spec = next((spec for spec in history.constraints if spec.name == name), None)
+        if spec is None:
+            return
+        shade(axes, history, [verdict is False for verdict in held(history, spec)])
+        steps(axes, history, history.latencies_ms(name), label="mean", color=colour(0), linewidth=1.8)
+        p95s = history.p95s_ms(name)
+        if any(value is not None for value in p95s):
+            steps(axes, history, p95s, label="95th percentile", color=colour(1), linestyle="--")
+        label = f"bound of the {spec.statistic}: {spec.latency_ms:g} ms"
+        axes.axhline(spec.latency_ms, color=BLACK, linestyle=":", linewidth=1.2, label=label)
+        axes.set_ylabel(f"{name}\nlatency [ms]")
+
+    return grid(histories, names, row, from_zero=True)
+
+
+def parts_over_time(histories: Sequence[History]) -> Figure | None:
+    """The mean latency of each constraint, stacked by what it is spent on."""
+    names = union(spec.name for history in histories for spec in history.constraints)
+
+    def row(axes: Axes, history: History, name: str) -> None:
+        parts = _parts(history, name)
+        layers = [
+            [sum(p.ms for p in found if p.kind == kind) if found else 0.0 for found in parts]
+            for kind in KINDS
+        ]
+        edges = [*history.begins_s, history.ends_s[-1]]
+        floor = [0.0] * len(parts)
+        for number, (kind, layer) in enumerate(zip(KINDS, layers, strict=True)):
+            top = [low + value for low, value in zip(floor, layer, strict=True)]
+            axes.stairs(
+                top,
+                edges,
+                baseline=floor,
+                fill=True,
+                label=kind,
+                facecolor=colour(number),
+                hatch=HATCHES[kind],
+                edgecolor="white",
+                linewidth=0,
+            )
+            floor = top
+        axes.set_ylabel(f"{name}\nmean latency [ms]")
+
+    return grid(histories, names, row, from_zero=True)
+
+
+def parts_by_task(histories: Sequence[History]) -> Figure | None:
+    """The same over the whole run, by the task to which or in which the time is spent."""
+    names = union(spec.name for history in histories for spec in history.constraints)
+
+    def row(axes: Axes, history: History, name: str) -> None:
+        known = [found for found in _parts(history, name) if found]
+        tasks = union(part.task for found in known for part in found)
+        left = [0.0] * len(tasks)
+        for number, kind in enumerate(KINDS):
+            widths = [
+                sum(p.ms for found in known for p in found if (p.task, p.kind) == (task, kind)) / len(known)
+                for task in tasks
+            ]
+            axes.barh(
+                tasks,
+                widths,
+                left=left,
+                label=kind,
+                color=colour(number),
+                hatch=HATCHES[kind],
+                edgecolor="white",
+                linewidth=0,
+            )
+            left = [edge + width for edge, width in zip(left, widths, strict=True)]
+        axes.invert_yaxis()
+        axes.set_ylabel(name)
+        axes.set_xlabel("mean latency, on the way to the task and in it [ms]")
+
+    return grid(histories, names, row, time_axis=False)
+
+
+def _parts(history: History, name: str) -> list[list[Part] | None]:
+    return [
+        latency_parts(snapshot, spec)
+        for snapshot in history.snapshots
+        for spec in snapshot.constraints
+        if spec.name == name
+    ]

@@ -1,0 +1,75 @@
+"""Decisions as marks on a time line: what was changed or held back, for which task or stream."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.control.decision_log import Entry
+from penstock.report.colours import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
+from penstock.report.history import History
+from penstock.stats.snapshot import Snapshot
+
+# A lifetime that changes by less than this share is no mark of its own: it follows every measurement a bit.
+NOTABLE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a kind of mark is drawn."""
+
+    label: str
+    marker: str
+    colour: str
+
+
+MARKS: Final = {
+    "more": Look("more replicas", "^", BLUE),
+    "fewer": Look("fewer replicas", "v", ORANGE),
+    "lifetime": Look("batch lifetime", "o", GREEN),
+    "chain": Look("chain", "D", PURPLE),
+    "refused": Look("held back", "x", GREY),
+    "infeasible": Look("cannot be enough", "*", VERMILION),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that a decision changed, in words too."""
+
+    at_s: float
+    kind: str
+    subject: str
+    text: str
+
+
+def marks(history: History) -> list[Mark]:
+    """All marks of a run, in the order of time."""
+    found: list[Mark] = []
+    entries = {entry.number: entry for entry in history.entries}
+    for number, (snapshot, at_s) in enumerate(zip(history.snapshots, history.ends_s, strict=True)):
+        if number in entries:
+            found += _marks(snapshot, entries[number], at_s)
+    return found
+
+
+def _marks(snapshot: Snapshot, entry: Entry, at_s: float) -> Iterator[Mark]:
+    decision = entry.decision
+    for name, count in decision.parallelism.items():
+        before = snapshot.tasks[name].parallelism
+        if count != before:
+            yield Mark(
+                at_s, "more" if count > before else "fewer", name, f"{name}: {before} → {count} replicas"
+            )
+    for name, lifetime_ms in decision.batch_lifetime_ms.items():
+        known = snapshot.stream(name).batch_lifetime_ms
+        if abs(lifetime_ms - (known or 0.0)) > NOTABLE * max(lifetime_ms, known or 0.0):
+            text = f"{name}: lifetime {0.0 if known is None else known:.3g} → {lifetime_ms:.3g} ms"
+            yield Mark(at_s, "lifetime", name, text)
+    if decision.chains and decision.chains != snapshot.chains:
+        joined = [" + ".join(chain) for chain in decision.chains if len(chain) > 1]
+        yield Mark(at_s, "chain", "chains", f"chains: {', '.join(joined) or 'none'}")
+    for refusal in decision.refused:
+        subject = refusal.task or refusal.stream or "all"
+        yield Mark(at_s, "refused", subject, f"{subject}: held back by {refusal.guard}")
+    if not decision.feasible:
+        yield Mark(at_s, "infeasible", "all", "cannot be enough")

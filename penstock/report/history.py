@@ -1,0 +1,95 @@
+"""A recording read back: its intervals on one time axis, and the decision at the end of each."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+
+from penstock.control.decision_log import Entry
+from penstock.control.recording import RecordingError, decisions_path, read_decisions, read_snapshots
+from penstock.policy.decision import Reason
+from penstock.policy.measured import sequence_latency_ms
+from penstock.report.errors import PictureError
+from penstock.stats.snapshot import ConstraintSpec, Snapshot
+
+
+@dataclass(frozen=True)
+class History:
+    """What a run showed; intervals follow each other without a gap, and the first begins at 0 s."""
+
+    name: str
+    snapshots: tuple[Snapshot, ...]
+    entries: tuple[Entry, ...] = ()
+
+    @cached_property
+    def ends_s(self) -> list[float]:
+        """When each interval ended."""
+        return list(accumulate(snapshot.interval_s for snapshot in self.snapshots))
+
+    @cached_property
+    def begins_s(self) -> list[float]:
+        """When each interval began."""
+        return [0.0, *self.ends_s[:-1]]
+
+    @property
+    def policy(self) -> str | None:
+        """Who decided, None if nobody did."""
+        return self.entries[-1].decision.policy if self.entries else None
+
+    @property
+    def constraints(self) -> list[ConstraintSpec]:
+        """The constraints at the end of the run."""
+        return self.snapshots[-1].constraints
+
+    def latencies_ms(self, constraint: str) -> list[float | None]:
+        """The mean latency of a constraint's sequence in every interval."""
+        return [
+            sequence_latency_ms(snapshot, spec)
+            for snapshot in self.snapshots
+            for spec in snapshot.constraints
+            if spec.name == constraint
+        ]
+
+    def p95s_ms(self, constraint: str) -> list[float | None]:
+        """The 95th percentile of every interval, where it was measured."""
+        return [
+            spec.p95_ms
+            for snapshot in self.snapshots
+            for spec in snapshot.constraints
+            if spec.name == constraint
+        ]
+
+    def judged_ms(self, constraint: ConstraintSpec) -> list[float | None]:
+        """What the bound is held against: the mean, or the percentile for a bound of one."""
+        name = constraint.name
+        return self.latencies_ms(name) if constraint.statistic == "mean" else self.p95s_ms(name)
+
+    def scaled_tasks(self) -> list[str]:
+        """The elastic tasks; all that are neither source nor sink if there are none."""
+        tasks = self.snapshots[-1].tasks
+        inner = [name for name, task in tasks.items() if task.kind == "task"]
+        return [name for name in inner if tasks[name].elastic] or inner
+
+    def reasons(self) -> list[tuple[float, Reason]]:
+        """Every reason with the time of its decision."""
+        times = dict(enumerate(self.ends_s))
+        return [
+            (times[entry.number], reason)
+            for entry in self.entries
+            if entry.number in times
+            for reason in entry.decision.reasons
+        ]
+
+
+def read_history(path: Path) -> History:
+    """The recording `path`; decisions beside it are read if they are there."""
+    try:
+        snapshots = tuple(read_snapshots(path))
+        entries = tuple(read_decisions(path)) if decisions_path(path).exists() else ()
+    except OSError as error:
+        raise PictureError(f"recording {path} cannot be read: {error.strerror}") from None
+    except RecordingError as error:
+        raise PictureError(f"recording {error}") from None
+    if not snapshots:
+        raise PictureError(f"recording {path} is empty; it must hold at least one snapshot")
+    return History(path.stem, snapshots, entries)

@@ -1,0 +1,182 @@
+"""The figures by which the papers judge a run, from its recording. docs/report.md says where each is from."""
+
+from dataclasses import dataclass
+from math import ceil
+from statistics import fmean, median
+
+from penstock.policy.measured import utilization
+from penstock.report.history import History
+from penstock.stats.snapshot import ConstraintSpec, Snapshot, TaskStats
+
+# Replicas are needed for the load at which each is this busy; `penstock bench policies` leaves the same room.
+NEEDED_UTILIZATION = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How a constraint was kept; None where nothing was measured."""
+
+    bound_ms: float
+    statistic: str
+    share_held: float | None
+    mean_ms: float | None
+    p95_ms: float | None
+    violated_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A run in figures; None where the recording cannot tell."""
+
+    seconds: float
+    kept: dict[str, Kept]
+    task_hours: dict[str, float]
+    worker_cpu: float | None
+    cores_used: float | None
+    saved_nodes: float | None
+    throughput_degradation: float | None
+    processed_share: float | None
+    changes: int
+
+
+def figures_of(history: History) -> Figures:
+    """All figures of a run."""
+    rates = throughput(history)
+    used, leased = _core_seconds(history)
+    return Figures(
+        seconds=history.ends_s[-1],
+        kept={spec.name: _kept(history, spec) for spec in history.constraints},
+        task_hours={
+            name: sum(s.tasks[name].parallelism * s.interval_s for s in history.snapshots) / 3600
+            for name in history.scaled_tasks()
+        },
+        worker_cpu=used / leased if used is not None and leased else None,
+        cores_used=None if used is None else used / history.ends_s[-1],
+        saved_nodes=_saved_nodes(history),
+        throughput_degradation=_degradation(rates),
+        processed_share=_processed_share(history, rates),
+        changes=sum(
+            entry.decision.parallelism.get(name, count) != count
+            for snapshot, entry in zip(history.snapshots, history.entries, strict=False)
+            for name, count in _replicas(snapshot).items()
+        ),
+    )
+
+
+def held(history: History, constraint: ConstraintSpec) -> list[bool | None]:
+    """Whether each interval kept the bound; None for one in which no source sent anything.
+
+    An interval in which items were sent and the sequence could not be measured counts as broken.
+    """
+    return [
+        None
+        if value is None and not _sent_per_s(snapshot)
+        else value is not None and value <= constraint.latency_ms
+        for snapshot, value in zip(history.snapshots, history.judged_ms(constraint), strict=True)
+    ]
+
+
+def needed(task: TaskStats) -> int | None:
+    """Replicas that the load of the interval asks for, None if the load was not measured."""
+    load = utilization(task)
+    return None if load is None else max(1, ceil(load * task.parallelism / NEEDED_UTILIZATION - 1e-9))
+
+
+def throughput(history: History) -> list[tuple[float, float]] | None:
+    """What was due to arrive and what arrived at the sinks in every interval, per second.
+
+    Due are the items of the sources times what the tasks on the way make of one item over the whole run. None
+    for flows in which an item takes several ways: what is due at their sinks cannot be told.
+    """
+    first = history.snapshots[0]
+    if any(len(first.streams_out_of(name)) > 1 for name in first.tasks):
+        return None
+    ratio = {
+        name: _items_out_per_item_in(history, name) for name, t in first.tasks.items() if t.kind == "task"
+    }
+    rates = []
+    for snapshot in history.snapshots:
+        due: dict[str, float] = {}
+        for name in snapshot.topological_order():
+            senders = [stream.sender for stream in snapshot.streams_into(name)]
+            task = snapshot.tasks[name]
+            if task.kind == "source":
+                due[name] = _rate(task, snapshot) or 0.0
+            else:
+                due[name] = sum(due[sender] for sender in senders) * ratio.get(name, 1.0)
+        sinks = [name for name, task in snapshot.tasks.items() if task.kind == "sink"]
+        arrived = sum(snapshot.tasks[name].processed_total or 0.0 for name in sinks) / snapshot.interval_s
+        rates.append((sum(due[name] for name in sinks), arrived))
+    return rates
+
+
+def _kept(history: History, constraint: ConstraintSpec) -> Kept:
+    verdicts = held(history, constraint)
+    known = [verdict for verdict in verdicts if verdict is not None]
+    means = [value for value in history.latencies_ms(constraint.name) if value is not None]
+    p95s = [value for value in history.p95s_ms(constraint.name) if value is not None]
+    return Kept(
+        bound_ms=constraint.latency_ms,
+        statistic=constraint.statistic,
+        share_held=sum(known) / len(known) if known else None,
+        mean_ms=fmean(means) if means else None,
+        p95_ms=median(p95s) if p95s else None,
+        violated_s=sum(
+            snapshot.interval_s
+            for snapshot, verdict in zip(history.snapshots, verdicts, strict=True)
+            if verdict is False
+        ),
+    )
+
+
+def _core_seconds(history: History) -> tuple[float | None, float | None]:
+    known = [s for s in history.snapshots if s.cores_used is not None and s.cores_leased is not None]
+    if not known:
+        return None, None
+    used = sum((s.cores_used or 0.0) * s.interval_s for s in known)
+    return used, sum((s.cores_leased or 0.0) * s.interval_s for s in known)
+
+
+def _saved_nodes(history: History) -> float | None:
+    """1 - r / r_over: active replicas on average, against a fixed number that is enough for the peak."""
+    names = [name for name in history.scaled_tasks() if history.snapshots[-1].tasks[name].elastic]
+    if not names:
+        return None
+    peaks = [[needed(s.tasks[name]) or 0 for s in history.snapshots] for name in names]
+    active = sum(s.tasks[name].parallelism * s.interval_s for s in history.snapshots for name in names)
+    enough = sum(max(peak) for peak in peaks)
+    return 1.0 - active / history.ends_s[-1] / enough if enough else None
+
+
+def _degradation(rates: list[tuple[float, float]] | None) -> float | None:
+    gaps = [abs(due - arrived) / due for due, arrived in rates or () if due > 0.0]
+    return fmean(gaps) if gaps else None
+
+
+def _processed_share(history: History, rates: list[tuple[float, float]] | None) -> float | None:
+    lengths = [snapshot.interval_s for snapshot in history.snapshots]
+    due, arrived = (
+        sum(rate[side] * length for rate, length in zip(rates or (), lengths, strict=False))
+        for side in (0, 1)
+    )
+    return arrived / due if due else None
+
+
+def _items_out_per_item_in(history: History, name: str) -> float:
+    tasks = [snapshot.tasks[name] for snapshot in history.snapshots]
+    taken = sum(task.processed_total or 0.0 for task in tasks)
+    return sum(task.emitted_total or 0.0 for task in tasks) / taken if taken else 1.0
+
+
+def _replicas(snapshot: Snapshot) -> dict[str, int]:
+    return {name: task.parallelism for name, task in snapshot.tasks.items()}
+
+
+def _rate(task: TaskStats, snapshot: Snapshot) -> float | None:
+    if task.rate_total is not None:
+        return task.rate_total
+    return None if task.emitted_total is None else task.emitted_total / snapshot.interval_s
+
+
+def _sent_per_s(snapshot: Snapshot) -> float:
+    return sum(_rate(t, snapshot) or 0.0 for t in snapshot.tasks.values() if t.kind == "source")

@@ -1,6 +1,7 @@
 """Pictures of the simulated experiments with the axes of the papers' figures.
 
-`python -m penstock.bench.figures DIRECTORY [--quick]` runs the experiments and writes one PNG for each.
+`python -m penstock.bench.figures DIRECTORY [--quick]` runs bench `policies`, prints what it found as JSON and
+draws its runs, one PNG for each experiment.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from penstock.bench import experiments
-from penstock.bench.jobs import run_all
+from penstock.bench.harness import Effort
+from penstock.bench.policies import evaluate, keeps_up, run_experiments
 from penstock.sim.run import Point, Run
 
 Runs = Mapping[str, Run]
@@ -18,7 +20,7 @@ Runs = Mapping[str, Run]
 
 def draw_primetest(runs: Runs, path: Path) -> None:
     """Figure 5.8 of the thesis: latency, throughput, parallelism and CPU over time."""
-    shown = {name: run for name, run in runs.items() if "20 ms" in name or "unelastic" in name}
+    shown = {name: run for name, run in runs.items() if "20 ms" in name or name == experiments.UNELASTIC}
     figure, (latency, rate, replicas, cpu) = _rows(4)
     for name, run in shown.items():
         times = _times(run)
@@ -35,19 +37,39 @@ def draw_primetest(runs: Runs, path: Path) -> None:
     rate.set(ylabel="data items\n[millions/s]")
     replicas.set(ylabel="Prime Tester\nparallelism")
     cpu.set(ylabel="worker CPU [%]", xlabel="time [s]")
-    _save(figure, (latency, rate), path)
+    _save(figure, (rate,), path)
+
+
+def draw_trade_off(runs: Runs, path: Path) -> None:
+    """Table 5.1 of the thesis as a picture: what a wider bound saves, beside the thesis' figures."""
+    figure, (held, p95, hours) = _rows(3)
+    measured = evaluate({"primetest": dict(runs)}).figures["primetest"]
+    bounds = [bound for bound in experiments.CONSTRAINTS_MS if f"{bound} ms" in measured]
+    for axes, field, scale in ((held, "share_held", 100.0), (p95, "p95_ms", 1.0), (hours, "task_hours", 1.0)):
+        ours = [measured[f"{bound} ms"] for bound in bounds]
+        axes.plot(bounds, [scale * found[field] for found in ours], "o-", label="simulated")
+        axes.plot(bounds, [scale * found["paper"][field] for found in ours], "s--", label="thesis")
+    held.set(ylabel="intervals with\nfulfilled constraint [%]", ylim=(0.0, 100.0))
+    p95.set(ylabel="95th percentile [ms]", ylim=(0.0, None))
+    hours.set(ylabel="Prime Tester\nsubtask hours", xlabel="constraint [ms]", ylim=(0.0, None))
+    _save(figure, (hours,), path)
 
 
 def draw_batching(runs: Runs, path: Path) -> None:
-    """Figure 5.7: latency and CPU by attempted send rate, for immediate shipping and each constraint."""
+    """Figure 5.7: latency and CPU by attempted send rate; a bottleneck is ringed in red."""
     figure, (latency, cpu) = _rows(2)
     for bound_ms in (None, *experiments.BATCHING_MS):
-        rates = [rate for rate in experiments.RATES if experiments.batching_name(bound_ms, rate) in runs]
-        last = [runs[experiments.batching_name(bound_ms, rate)].points[-1] for rate in rates]
-        name = "immediate" if bound_ms is None else f"{bound_ms} ms"
-        thousands = [rate / 1000.0 for rate in rates]
-        latency.plot(thousands, [_end_to_end_ms(point) for point in last], "o-", label=name)
-        cpu.plot(thousands, [100.0 * point.cpu_share for point in last], "o-", label=name)
+        names = {rate: experiments.batching_name(bound_ms, rate) for rate in experiments.RATES}
+        of_bound = {rate / 1000.0: runs[name] for rate, name in names.items() if name in runs}
+        last = {rate: run.points[-1] for rate, run in of_bound.items()}
+        ringed = [number for number, run in enumerate(of_bound.values()) if not keeps_up(run)]
+        for axes, values in (
+            (latency, [_end_to_end_ms(point) for point in last.values()]),
+            (cpu, [100.0 * point.cpu_share for point in last.values()]),
+        ):
+            label = "immediate" if bound_ms is None else f"{bound_ms} ms"
+            axes.plot(list(last), values, "o-", label=label)
+            axes.plot(list(last), values, "o", markevery=ringed, markersize=10, mfc="none", mec="red")
     latency.set(yscale="log", ylabel="mean latency [ms]")
     cpu.set(ylabel="mean worker CPU [%]", xlabel="attempted send rate of a source [1,000 items/s]")
     _save(figure, (latency,), path)
@@ -95,57 +117,68 @@ def draw_wordcount(runs: Runs, path: Path) -> None:
             replicas.step(_times(run), [point.replicas[task] for point in run.points], label=task)
         replicas.set(ylabel="instances")
     axes[-1].set(xlabel="time [s]")
-    _save(figure, tuple(axes[:2]), path)
+    _save(figure, tuple(axes), path)
 
 
 def draw_storm(runs: Runs, path: Path) -> None:
-    """Figures 6 to 12 of the adaptive-Storm paper: active replicas, rates, latency."""
-    figure, (replicas, rate, latency) = _rows(3)
+    """Figures 6 to 12 of the adaptive-Storm paper: active replicas, rates, latency, for both experiments."""
+    bell = {name: run for name, run in runs.items() if name in ("pool", "restart")}
+    peaks = {name: run for name, run in runs.items() if name not in bell}
+    experiments_shown = [shown for shown in (bell, peaks) if shown]
+    figure, axes = _rows(3 * len(experiments_shown))
+    for number, shown in enumerate(experiments_shown):
+        _draw_classifier(shown, *axes[3 * number : 3 * number + 3])
+    _save(figure, tuple(axes[1::3]), path)
+
+
+def _draw_classifier(runs: Runs, replicas: Any, rate: Any, latency: Any) -> None:
     for name, run in runs.items():
         tasks = [task.name for task in run.flow.tasks if task.elastic]
         active = [sum(point.replicas[task] for task in tasks) for point in run.points]
         replicas.plot(_times(run), active, label=name)
         rate.plot(_times(run), [point.delivered_per_s for point in run.points], label=name)
         means = [point.latency_ms["tweets"] for point in run.points]
-        seconds = [None if mean is None else mean / 1000.0 for mean in means]
-        latency.plot(_times(run), seconds, label=name)
-    bell = next(iter(runs.values()))
-    rate.plot(_times(bell), [point.due_per_s for point in bell.points], "k:", label="input (bell)")
+        latency.plot(_times(run), [None if mean is None else mean / 1000.0 for mean in means], label=name)
+    first = next(iter(runs.values()))
+    rate.plot(_times(first), [point.due_per_s for point in first.points], "k:", label="input")
     replicas.set(ylabel="active replicas")
     rate.set(ylabel="output rate\n[events/s]")
     latency.set(ylabel="latency [s]", xlabel="time [s]")
-    _save(figure, (replicas,), path)
 
 
-PICTURES: Mapping[str, tuple[Callable[..., Any], Callable[[Runs, Path], None]]] = {
-    "primetest": (experiments.primetest_jobs, draw_primetest),
-    "batching": (experiments.batching_jobs, draw_batching),
-    "twitter": (experiments.twitter_jobs, draw_twitter),
-    "livestream": (experiments.livestream_jobs, draw_livestream),
-    "wordcount": (experiments.wordcount_jobs, draw_wordcount),
-    "storm": (experiments.storm_jobs, draw_storm),
+PICTURES: Mapping[str, tuple[str, Callable[[Runs, Path], None]]] = {
+    "primetest": ("primetest", draw_primetest),
+    "trade_off": ("primetest", draw_trade_off),
+    "batching": ("batching", draw_batching),
+    "twitter": ("twitter", draw_twitter),
+    "livestream": ("livestream", draw_livestream),
+    "wordcount": ("wordcount", draw_wordcount),
+    "storm": ("storm", draw_storm),
 }
+
+
+def draw_all(runs: Mapping[str, Runs], directory: Path) -> None:
+    """One PNG for each picture, named after it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, (experiment, draw) in PICTURES.items():
+        draw(runs[experiment], directory / f"{name}.png")
 
 
 def main(
     directory: Annotated[Path, typer.Argument(help="Where the pictures go.")],
     quick: Annotated[bool, typer.Option(help="Smaller and shorter experiments.")] = False,  # noqa: FBT002
-    only: Annotated[list[str] | None, typer.Option(help=f"Some of {', '.join(PICTURES)}.")] = None,
 ) -> None:
     """Run the experiments and draw them."""
-    directory.mkdir(parents=True, exist_ok=True)
-    for name in only or PICTURES:
-        jobs, draw = PICTURES[name]
-        path = directory / f"{name}.png"
-        draw(run_all(jobs(quick=quick)), path)
-        typer.echo(path)
+    runs = run_experiments(Effort.QUICK if quick else Effort.FULL)
+    draw_all(runs, directory)
+    typer.echo(evaluate(runs).to_json())
 
 
 def _rows(count: int) -> tuple[Any, Any]:
     """A figure of `count` plots above each other; matplotlib is an extra and is imported only here."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 1.9 * count + 0.6), layout="constrained")
+    figure = Figure(figsize=(9.0, 1.9 * count + 0.6), layout="constrained")
     return figure, figure.subplots(count, 1, squeeze=False)[:, 0]
 
 
@@ -158,10 +191,11 @@ def _end_to_end_ms(point: Point) -> float | None:
 
 
 def _save(figure: Any, with_legend: tuple[Any, ...], path: Path) -> None:
+    """Legends stand beside their plots, where they hide nothing."""
     for axes in figure.axes:
         axes.grid(visible=True, linewidth=0.3)
     for axes in with_legend:
-        axes.legend(fontsize="small", loc="best")
+        axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
     figure.savefig(path, dpi=100)
 
 

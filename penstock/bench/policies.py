@@ -118,7 +118,7 @@ def batching_section(runs: dict[str, Run]) -> Section:
     figures: dict[str, Any] = {}
     for bound_ms in bounds:
         rates = [rate for rate in experiments.RATES if experiments.batching_name(bound_ms, rate) in runs]
-        kept = [rate for rate in rates if _keeps_up(runs[experiments.batching_name(bound_ms, rate)])]
+        kept = [rate for rate in rates if keeps_up(runs[experiments.batching_name(bound_ms, rate)])]
         if rates:
             name = "immediate" if bound_ms is None else f"{bound_ms} ms"
             figures[name] = {"highest_rate": max(kept, default=0), "paper": PAPER_RATES[bound_ms]}
@@ -222,7 +222,7 @@ def _busy_share(run: Run) -> float:
     return busy / sum(point.replicas[name] for point in run.points for name in elastic)
 
 
-def _keeps_up(run: Run) -> bool:
+def keeps_up(run: Run) -> bool:
     """No bottleneck: in the second half all that is due is sent, queues grow by under 1 % of the load."""
     half = run.points[len(run.points) // 2 :]
     due = sum(point.due_per_s for point in half)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from penstock.bench import experiments, figures, policies
 from penstock.bench.jobs import Job, run_all, run_one
@@ -77,10 +80,10 @@ def test_jobs_run_side_by_side_as_they_do_alone() -> None:
 @pytest.mark.parametrize(("rate", "kept"), [(100.0, True), (1_000.0, False)])
 def test_a_bottleneck_is_a_rate_that_is_not_sent(rate: float, kept: bool) -> None:
     options = {"rate": rate, "replicas": 2, "work": {"queue_items": 50}}
-    assert policies._keeps_up(run_one(Job(pipeline, options=options, seconds=20.0))) is kept
+    assert policies.keeps_up(run_one(Job(pipeline, options=options, seconds=20.0))) is kept
 
 
-def test_the_public_code_leaves_a_margin_that_the_printed_formulas_do_not() -> None:
+def test_the_public_code_leaves_a_margin_that_the_printed_formulas_do_not(tmp_path: Path) -> None:
     jobs = experiments.primetest_jobs(quick=True)
     short = {"share": 1 / 32, "step_s": 10.0}
     runs = {name: run_one(replace(job, options=short)) for name, job in jobs.items()}
@@ -97,6 +100,35 @@ def test_the_public_code_leaves_a_margin_that_the_printed_formulas_do_not() -> N
         "cpu": 0.659,
     }
     assert [check.value for check in checks][:2] == [narrow["share_held"], narrow["p95_ms"]]
+    for draw in (figures.draw_primetest, figures.draw_trade_off):
+        draw(runs, tmp_path / "primetest.png")
+
+
+def test_the_highest_rate_is_the_last_one_without_a_bottleneck(tmp_path: Path) -> None:
+    short = Job(pipeline, options={"rate": 100.0, "replicas": 2, "work": {"queue_items": 50}}, seconds=20.0)
+    kept = run_one(short)
+    late = run_one(replace(short, options={**short.options, "rate": 1_000.0}))
+    name = experiments.batching_name
+    runs = {name(None, 40_000): kept, name(None, 45_000): late, name(100, 50_000): kept}
+    found, checks = policies.batching_section(runs)
+    assert found["immediate"] == {"highest_rate": 40_000, "paper": 40_000}
+    assert found["100 ms"] == {"highest_rate": 50_000, "paper": 60_000}
+    assert checks[0].value == 1.25
+    figures.draw_batching(runs, tmp_path / "batching.png")
+
+
+def test_what_is_drawn_and_what_is_printed_come_from_the_same_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = {"livestream": small_livestream()}
+    monkeypatch.setattr(figures, "run_experiments", lambda _: runs)
+    monkeypatch.setattr(figures, "PICTURES", {"live": ("livestream", figures.draw_livestream)})
+    app = typer.Typer()
+    app.command()(figures.main)
+    result = CliRunner().invoke(app, [str(tmp_path / "pictures"), "--quick"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["figures"].keys() == {"livestream"}
+    assert [path.name for path in (tmp_path / "pictures").iterdir()] == ["live.png"]
 
 
 def test_the_unelastic_baseline_is_measured_by_its_best_interval() -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from penstock.control.recording import Recorder, decisions_path
+from penstock.control.recording import Recorder, RecordingError, decisions_path, read_snapshots
 from penstock.policy.guards.compose import guarded
 from penstock.policy.guards.parameters import GuardParameters
 from penstock.policy.parameters import SettingError, parse_settings
@@ -22,6 +22,8 @@ from penstock.policy.port import Policy
 from penstock.policy.registry import UnknownPolicyError, create_policy, parameters_type
 from penstock.sim.catalogue import APPLICATIONS, UnknownWorkloadError, find_workload
 from penstock.sim.memory import keep_freed_memory
+from penstock.sim.model import FlowModel, ModelError
+from penstock.sim.recorded import recorded_model
 from penstock.sim.run import Point, simulate
 from penstock.sim.summary import Summary, summarise
 
@@ -29,7 +31,12 @@ _PROFILES = "; ".join(f"{app.name}: {', '.join(app.profiles)}" for app in APPLIC
 
 
 def command(
-    application: Annotated[str, typer.Argument(help=f"One of {', '.join(APPLICATIONS)}.", metavar="APP")],
+    application: Annotated[
+        str | None, typer.Argument(help=f"One of {', '.join(APPLICATIONS)}.", metavar="APP")
+    ] = None,
+    recording: Annotated[
+        Path | None, typer.Option(help="Instead of an APP: the flow and the load of a recorded run.")
+    ] = None,
     policy: Annotated[str, typer.Option(help="Which policy decides.")] = "nephele",
     profile: Annotated[
         str | None, typer.Option(help=f"Which load ({_PROFILES}); the first is the default.")
@@ -58,9 +65,9 @@ def command(
         errors.print(f"--seconds: {seconds} is not a positive number of seconds", markup=False)
         raise typer.Exit(2)
     try:
-        flow = find_workload(application, profile)
+        flow = _flow(application, profile, recording)
         decider = _decider(policy, settings or [], guards=guards)
-    except (UnknownWorkloadError, UnknownPolicyError, SettingError) as error:
+    except (UnknownWorkloadError, UnknownPolicyError, SettingError, RecordingError, ModelError) as error:
         errors.print(str(error), markup=False)
         raise typer.Exit(2) from error
     keep_freed_memory()
@@ -93,6 +100,19 @@ def command(
     _show(summary)
     if out is not None:
         typer.echo(f"snapshots: {out}\ndecisions: {decisions_path(out)}")
+
+
+def _flow(application: str | None, profile: str | None, recording: Path | None) -> FlowModel:
+    """What is to be simulated: a known application, or what a recording shows."""
+    if (application is None) == (recording is None):
+        raise UnknownWorkloadError(f"give either an APP ({', '.join(APPLICATIONS)}) or --recording FILE")
+    if application is not None:
+        return find_workload(application, profile)
+    assert recording is not None
+    try:
+        return recorded_model(list(read_snapshots(recording)), recording.stem)
+    except OSError as error:
+        raise RecordingError(f"--recording: {recording} cannot be read: {error.strerror}") from None
 
 
 def _decider(name: str, settings: list[str], *, guards: bool) -> Policy[Any]:

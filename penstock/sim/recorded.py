@@ -1,0 +1,143 @@
+"""A recorded run as a flow model, so that the simulator can be asked what another policy would have done.
+
+Everything comes from the snapshots: the load of a source is what it emitted in each interval, a service time
+the mean of the intervals weighted with the items processed, and the time on the way
+
+    transport = channel latency - output batch latency - queue wait
+
+the median over the intervals. Measured service times contain what the machine's load did to them, so the
+modelled machine has cores enough for everybody. A source that was held back emitted less than was due: the
+model follows what it did. A sender with several streams is taken to share its items evenly among them.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+from penstock.policy.measured import output_batch_ms, queue_wait_ms
+from penstock.sim.distributions import Deterministic, Distribution, Gamma
+from penstock.sim.load import Curve
+from penstock.sim.model import ClusterModel, Costs, FlowModel, Keys, ModelError, StreamModel, TaskModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.stats.snapshot import Snapshot, StreamStats, TaskStats
+
+# Variation below this is noise of the measurement, and a gamma distribution of it would be all spikes.
+_LEAST_CV = 0.02
+_CORES = 1e6
+_KEYS = Keys(count=10_000, exponent=0.0)
+_SITE = "recorded"
+
+
+def recorded_model(
+    snapshots: Sequence[Snapshot],
+    name: str = "recorded",
+    *,
+    gaps: Distribution | None = None,
+    queue_items: int | None = None,
+    replica_start_s: float = 0.0,
+) -> FlowModel:
+    """The flow of a recording, with its load over time and its first numbers of replicas.
+
+    What a recording does not tell may be said: how regular the source is (`gaps`, by default as regular as
+    can be), how long a queue may become, and how long a new replica takes.
+    """
+    if not snapshots:
+        raise ModelError("a recording without snapshots cannot be simulated")
+    first = snapshots[0]
+    interval_s = statistics.fmean(snapshot.interval_s for snapshot in snapshots)
+    return FlowModel(
+        name,
+        tuple(_task(task, snapshots, gaps, queue_items) for task in first.topological_order()),
+        tuple(_stream(stream, snapshots) for stream in first.streams),
+        tuple(first.constraints),
+        ClusterModel(cores_per_worker=_CORES, replica_start_s=replica_start_s),
+        interval_s=interval_s,
+        seconds=interval_s * len(snapshots),
+    )
+
+
+def _task(
+    name: str, snapshots: Sequence[Snapshot], gaps: Distribution | None, queue_items: int | None
+) -> TaskModel:
+    begin = snapshots[0].tasks[name]
+    seen = [snapshot.tasks[name] for snapshot in snapshots]
+    cv = _mean(seen, lambda task: task.service_cv)
+    source = begin.kind == "source"
+    return TaskModel(
+        name,
+        begin.kind,
+        begin.parallelism,
+        minimum=begin.min if begin.elastic else None,
+        maximum=(begin.max or begin.parallelism) if begin.elastic else None,
+        service_s=0.0 if source else (_mean(seen, lambda task: task.service_ms) or 0.0) / 1000.0,
+        service=Gamma(cv) if cv is not None and cv > _LEAST_CV else Deterministic(),
+        load=_load(name, snapshots) if source else None,
+        gaps=Deterministic() if gaps is None else gaps,
+        latency=begin.latency_kind or "read_ready",
+        queue_items=None if source else queue_items,
+        site=_SITE,
+        per_worker=1_000_000,
+    )
+
+
+def _load(name: str, snapshots: Sequence[Snapshot]) -> Curve:
+    """Items per second on each stream of the source; what was not measured is as in the interval before."""
+    streams = max(1, len(snapshots[0].streams_out_of(name)))
+    known = [snapshot.tasks[name].rate_total for snapshot in snapshots]
+    rate = next((value for value in known if value is not None), None)
+    if rate is None:
+        raise ModelError(f"task {name!r}: the recording has no rate_total of this source")
+    steps = []
+    for snapshot, measured in zip(snapshots, known, strict=True):
+        rate = rate if measured is None else measured
+        steps.append((snapshot.interval_s, rate / streams))
+    return Curve.steps(steps)
+
+
+def _stream(stream: StreamStats, snapshots: Sequence[Snapshot]) -> StreamModel:
+    sender = [snapshot.tasks[stream.sender] for snapshot in snapshots]
+    ways = (_transport_ms(snapshot, stream.name) for snapshot in snapshots)
+    known = [way_ms for way_ms in ways if way_ms is not None]
+    return StreamModel(
+        stream.sender,
+        stream.receiver,
+        stream.wiring,
+        lifetime_ms=stream.batch_lifetime_ms or 0.0,
+        ratio=Curve.constant(_ratio(sender, len(snapshots[0].streams_out_of(stream.sender)))),
+        costs=Costs(transport_s=statistics.median(known) / 1000.0 if known else 0.0),
+        keys=_KEYS if stream.wiring == "key" else None,
+    )
+
+
+def _ratio(sender: Sequence[TaskStats], streams: int) -> float:
+    """Items on one stream for each item that its sender finished."""
+    if sender[0].kind == "source":
+        return 1.0
+    both = [
+        (task.processed_total, task.emitted_total)
+        for task in sender
+        if task.processed_total is not None and task.emitted_total is not None
+    ]
+    processed = sum(done for done, _ in both)
+    return sum(sent for _, sent in both) / processed / streams if processed else 1.0
+
+
+def _transport_ms(snapshot: Snapshot, stream: str) -> float | None:
+    measured = snapshot.stream(stream)
+    batch_ms, wait_ms = output_batch_ms(measured), queue_wait_ms(snapshot, measured.receiver)
+    if measured.latency_ms is None or batch_ms is None or wait_ms is None:
+        return None
+    return max(0.0, measured.latency_ms - batch_ms - wait_ms)
+
+
+def _mean(tasks: Iterable[TaskStats], value: Callable[[TaskStats], float | None]) -> float | None:
+    """Over the intervals, each counting as many times as items were processed in it."""
+    weighted = [
+        (task.processed_total or 0.0, measured) for task in tasks if (measured := value(task)) is not None
+    ]
+    items = sum(weight for weight, _ in weighted)
+    return sum(weight * measured for weight, measured in weighted) / items if items else None

@@ -1,0 +1,106 @@
+"""From a recording back to a flow model: what is simulated, recorded and simulated again stays the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
+from penstock.control.recording import Recorder, read_snapshots
+from penstock.policy.registry import create_policy
+from penstock.sim.distributions import Exponential, Gamma
+from penstock.sim.load import Curve
+from penstock.sim.model import Costs, FlowModel, ModelError
+from penstock.sim.recorded import recorded_model
+from penstock.sim.run import Run, simulate
+from tests.sim.flows import pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOAD = Curve.steps([(30.0, 200.0), (30.0, 600.0), (30.0, 200.0)])
+
+
+def original() -> FlowModel:
+    flow = pipeline(
+        sources=1, replicas=4, service_s=0.005, service=Gamma(0.5), costs=Costs(transport_s=0.002)
+    )
+    source = replace(flow.tasks[0], load=LOAD)
+    return replace(flow, tasks=(source, *flow.tasks[1:]), seconds=90.0)
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "run.jsonl"
+    with Recorder(path) as recorder:
+        simulate(original(), create_policy("ds2"), seed=1, recorder=recorder)
+    return path
+
+
+def test_the_model_has_what_was_measured(recording: Path) -> None:
+    model = recorded_model(list(read_snapshots(recording)))
+    assert [task.name for task in model.tasks] == ["source", "work", "sink"]
+    work = model.task("work")
+    assert work.service_s == pytest.approx(0.005, rel=0.05)
+    assert work.service.scv == pytest.approx(0.25, rel=0.2)
+    assert work.bounds == (1, 50)
+    load = model.task("source").load
+    assert load is not None
+    assert [load.at(at_s) for at_s in (10, 45, 80)] == pytest.approx([200, 600, 200], rel=0.15)
+    assert model.streams[0].ratio.at(0.0) == pytest.approx(1.0, rel=0.02)
+    assert (model.interval_s, model.seconds) == (5.0, 90.0)
+
+
+def test_the_time_on_the_way_is_what_neither_batching_nor_the_queue_explains(recording: Path) -> None:
+    snapshot = next(read_snapshots(recording))
+    way = msgspec.structs.replace(snapshot.streams[0], latency_ms=7.0, output_batch_ms=2.0)
+    work = msgspec.structs.replace(snapshot.tasks["work"], queue_wait_ms=3.5)
+    seen = msgspec.structs.replace(
+        snapshot, streams=[way, snapshot.streams[1]], tasks={**snapshot.tasks, "work": work}
+    )
+    assert recorded_model([seen]).streams[0].costs.transport_s == pytest.approx(0.0015)
+
+
+def replicas(run: Run) -> list[int]:
+    return [point.replicas["work"] for point in run.points]
+
+
+def test_simulating_the_recording_repeats_the_run(recording: Path) -> None:
+    before = simulate(original(), create_policy("ds2"), seed=1)
+    model = recorded_model(list(read_snapshots(recording)), gaps=Exponential())
+    after = simulate(model, create_policy("ds2"), seed=2)
+    assert all(abs(a - b) <= 1 for a, b in zip(replicas(before), replicas(after), strict=True))
+
+
+def test_holes_are_bridged_and_a_recording_without_a_load_is_refused(recording: Path) -> None:
+    snapshots = list(read_snapshots(recording))
+    hole = {
+        **snapshots[3].tasks,
+        "source": msgspec.structs.replace(snapshots[3].tasks["source"], rate_total=None),
+    }
+    snapshots[3] = msgspec.structs.replace(snapshots[3], tasks=hole)
+    load = recorded_model(snapshots).task("source").load
+    assert load is not None
+    assert load.at(16.0) == load.at(14.0)
+    with pytest.raises(ModelError, match="task 'source': the recording has no rate_total"):
+        recorded_model(snapshots[3:4])
+    with pytest.raises(ModelError, match="without snapshots"):
+        recorded_model([])
+
+
+def test_penstock_simulate_takes_a_recording(recording: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["simulate", "--recording", str(recording), "--policy", "threshold", "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    summary = json.loads(done.stdout)
+    assert (summary["flow"], summary["policy"], summary["simulated_s"]) == ("run", "threshold", 90.0)
+    both = CliRunner().invoke(app, ["simulate", "primetest", "--recording", str(recording)])
+    assert (both.exit_code, "either" in both.stderr) == (2, True)
+    absent = CliRunner().invoke(app, ["simulate", "--recording", "absent.jsonl"])
+    assert (absent.exit_code, "absent.jsonl" in absent.stderr) == (2, True)

@@ -2,11 +2,12 @@
 
 For each constraint in turn: ResolveBottlenecks if its sequence has a bottleneck, otherwise Rebalance within
 
-    limit = (1 - w_ob) (bound - sum of task latencies)                                            (4.9)
+    limit = (1 - w_ob) (bound - sum of task latencies)                      (4.9; `thesis`)
+    limit = 0.9 (1 - w_ob) (bound - sum of task latencies) / streams        (public code; `public_code`)
 
 starting from the minima, from the replicas earlier constraints asked for, and from the smallest number whose
-utilization stays below `utilization_max` (section 4.6.4). The public code allows only 0.9 of that limit,
-divided by the number of streams, which leaves slack for transport and for what the model misses.
+utilization stays below `utilization_max` (section 4.6.4). With the first limit batching and queues may use
+up the whole bound, and transport comes on top; the second leaves a margin.
 """
 
 import math

@@ -57,6 +57,13 @@ def test_the_fit_can_be_limited() -> None:
     assert held.replicas["prime"] < free.replicas["prime"]
 
 
+def test_a_queue_that_is_worked_off_keeps_its_replicas_unless_the_fit_is_limited() -> None:
+    draining = prime_test(queue_wait_ms=20_000.0, interarrival_cv=1.0, parallelism=60, max=60)
+    assert scale_reactively(draining, RULES).replicas == {"prime": 60}
+    limited = scale_reactively(draining, ScalingRules(fit_limits=FitLimits(0.8, 1.2)))
+    assert limited.replicas["prime"] < 60
+
+
 def test_the_public_code_allows_less_queueing() -> None:
     scaling = scale_reactively(prime_test(), ScalingRules(queue_limit="public_code"))
     busy = 50 * 0.08 / 0.1333

@@ -23,9 +23,15 @@ def decision_line(cycle: Cycle) -> str:
         parts.append("infeasible")
     if effect is not None and effect.problem is not None:
         parts.append(f"not carried out: {effect.problem}")
-    words = [f"{reason.rule}: {reason.why}" for reason in decision.reasons]
-    words += [f"held back by {refusal.guard}: {refusal.why}" for refusal in decision.refused]
-    return "; ".join([*parts, *words[:1]])
+    return "; ".join([*parts, *reasons(decision)[:1]])
+
+
+def reasons(decision: Decision) -> list[str]:
+    """Why: first what is about replicas, then what was held back, then the rest."""
+    scaling = [reason for reason in decision.reasons if reason.task is not None]
+    others = [reason for reason in decision.reasons if reason.task is None]
+    refused = [f"held back by {refusal.guard}: {refusal.why}" for refusal in decision.refused]
+    return [*(f"{r.rule}: {r.why}" for r in scaling), *refused, *(f"{r.rule}: {r.why}" for r in others)]
 
 
 def _constraints(snapshot: Snapshot) -> Iterator[str]:

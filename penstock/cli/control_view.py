@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.changes import changed_settings
+from penstock.cli.changes import changed_settings, reasons
 from penstock.control.decision_log import Entry
 from penstock.policy.decision import Decision
 from penstock.policy.measured import sequence_latency_ms
@@ -22,9 +23,12 @@ def control_view(snapshot: Snapshot, entries: Sequence[Entry]) -> RenderableType
     decision = entries[-1].decision
     return Group(
         _constraints(snapshot),
+        "",
         _tasks(snapshot, decision),
+        "",
         _streams(snapshot, decision),
-        Text("\n".join(_words(snapshot, entries))),
+        "",
+        *_words(snapshot, entries),
     )
 
 
@@ -47,7 +51,7 @@ def _constraints(snapshot: Snapshot) -> Table:
 
 
 def _tasks(snapshot: Snapshot, decision: Decision) -> Table:
-    table = _table("task", "items/s", "busy", "service ms", "queue ms", "waiting", "replicas", "of")
+    table = _table("task", "items/s", "busy", "service ms", "queue ms", "waiting", "replicas", "of pool")
     for name, task in snapshot.tasks.items():
         items = task.rate_total
         if items is None and task.processed_total is not None:
@@ -78,23 +82,24 @@ def _streams(snapshot: Snapshot, decision: Decision) -> Table:
     return table
 
 
-def _words(snapshot: Snapshot, entries: Sequence[Entry]) -> Iterator[str]:
+def _words(snapshot: Snapshot, entries: Sequence[Entry]) -> Iterator[RenderableType]:
     """Chains, the last decision that changed something, and what is decided now with its reasons."""
     chains = [" + ".join(chain) for chain in snapshot.chains if len(chain) > 1]
     if chains:
-        yield f"chained: {', '.join(chains)}"
+        yield Text(f"chained: {', '.join(chains)}")
     last = entries[-1]
     earlier = next((entry for entry in reversed(entries[:-1]) if _took_effect(entry)), None)
     if earlier is not None:
-        yield f"last change {last.at_s - earlier.at_s:.0f} s ago{_in_effect(earlier)}"
+        yield Text(f"last change {last.at_s - earlier.at_s:.0f} s ago{_in_effect(earlier)}")
     decision = last.decision
     changes = changed_settings(snapshot, decision)
     what = ", ".join(changes) if changes else "no change"
-    yield f"decision {last.number} of {decision.policy}: {what}{'' if decision.feasible else ' (infeasible)'}"
-    yield from (f"  {reason.rule}: {reason.why}" for reason in decision.reasons)
-    yield from (f"  held back by {refusal.guard}: {refusal.why}" for refusal in decision.refused)
+    doubt = "" if decision.feasible else " (infeasible)"
+    yield Text(f"decision {last.number} of {decision.policy}: {what}{doubt}")
+    why = [*reasons(decision)]
     if last.effect is not None and last.effect.problem is not None:
-        yield f"  not carried out: {last.effect.problem}"
+        why.append(f"not carried out: {last.effect.problem}")
+    yield Padding(Group(*(Text(line) for line in why)), (0, 0, 0, 2))
 
 
 def _took_effect(entry: Entry) -> bool:
@@ -114,7 +119,7 @@ def _moved(now: str, then: str) -> Text:
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in headings:
         table.add_column(heading, justify="left" if heading == headings[0] else "right", no_wrap=True)
     return table

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import penstock as ps
 from penstock.cli.main import app
 from penstock.control.recording import read_decisions, read_snapshots
+from penstock.control.status import IN_CHECKPOINT, read_status
 from penstock.policy.ds2 import Ds2
 from penstock.spark.control import Control, ControlPlan
 from penstock.testing.collector import Collector
@@ -44,11 +45,20 @@ def test_policy_scales_a_running_flow_and_the_recording_can_be_replayed(
     assert job.await_termination(90)
     control.join(10)
     assert control.problem is None
-    assert job.metrics().tasks["work"].active >= 3
+    assert 3 <= job.metrics().tasks["work"].active <= 8
     assert job.status.state == "stopped"
     assert_exactly_once(collector.items(), 8000)
     snapshots = list(read_snapshots(recording))
-    assert len(snapshots) == len(list(read_decisions(recording))) == len(control.cycles())
+    assert len(snapshots) == len(control.cycles())
+    assert list(read_decisions(recording)) == job.decisions()
+    scaled = next(entry for entry in job.decisions() if entry.decision.parallelism["work"] >= 3)
+    assert scaled.effect is not None
+    assert scaled.effect.after_ms is not None
+    assert scaled.effect.after_ms < 5000
+    assert scaled.observed is not None
+    assert scaled.observed.parallelism == scaled.decision.parallelism
+    assert read_status(recording).state == "stopped"
+    assert read_status(recording).decisions[-1] == job.decisions()[-1]
     measured = [snapshot for snapshot in snapshots if snapshot.tasks["work"].service_ms is not None]
     assert measured
     service_ms = [float(snapshot.tasks["work"].service_ms or 0) for snapshot in measured]
@@ -64,22 +74,43 @@ def test_recommending_changes_nothing(spark: SparkSession, collector: Collector)
     assert job.await_termination(90)
     control.join(10)
     assert job.metrics().tasks["work"].active == 1
+    assert all(entry.effect is None for entry in job.decisions())
     assert max(cycle.decision.parallelism["work"] for cycle in control.cycles()) >= 3
 
 
+def test_slot_budget_and_checkpoint_status(spark: SparkSession, collector: Collector, tmp_path: Path) -> None:
+    place = tmp_path / IN_CHECKPOINT
+    job = ps.run(overloaded(collector, 2500), sampling=0.5)
+    plan = ControlPlan("ds2", interval="1 s", settings=("guards.slot_budget=4",), status=place)
+    control = Control(job, plan)
+    assert job.await_termination(90)
+    control.join(10)
+    assert job.metrics().tasks["work"].active == 2, "source and sink take one slot each"
+    assert any(r.guard == "slot_budget" for cycle in control.cycles() for r in cycle.decision.refused)
+    assert read_status(tmp_path).flow == "overloaded"
+    assert_exactly_once(collector.items(), 2500)
+
+
 def test_flow_outlives_its_controller(
-    spark: SparkSession, collector: Collector, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    collector: Collector,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def broken(*arguments: Any) -> Any:
         raise ZeroDivisionError("no policy")
 
     monkeypatch.setattr(Ds2, "decide", broken)
     job = ps.run(overloaded(collector, 1000), sampling=0.5)
-    control = Control(job, ControlPlan("ds2", interval="1 s"))
+    control = Control(job, ControlPlan("ds2", interval="1 s", status=tmp_path / IN_CHECKPOINT))
     assert job.await_termination(90)
     control.join(10)
     assert control.problem is not None
     assert "keeps its last configuration" in control.problem
+    assert "no policy" in caplog.text
+    assert read_status(tmp_path).problem == control.problem
+    assert read_status(tmp_path).state == "stopped"
     assert_exactly_once(collector.items(), 1000)
 
 

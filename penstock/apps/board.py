@@ -2,23 +2,27 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 
 class Board:
-    """Adds up dicts of counts; at every commit and at the end the totals are written as JSON to `path`.
+    """Adds up counts; at every commit and at the end the totals are written as JSON to `path`.
 
+    Items are dicts of counts, or `counts(item)` makes such a dict of them.
     The totals begin at zero with every run, and with every worker: they are something to look at, not state.
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
+    def __init__(
+        self, path: str | Path | None = None, counts: Callable[[Any], Mapping[str, int]] = dict
+    ) -> None:
         self._path = None if path is None else Path(path).absolute()
+        self._counts = counts
         self.totals: Counter[str] = Counter()
 
-    def write(self, item: Mapping[str, int]) -> None:
-        self.totals.update(item)
+    def write(self, item: Any) -> None:
+        self.totals.update(self._counts(item))
 
     def flush(self) -> None:
         if self._path is not None:

@@ -3,5 +3,6 @@
 APPS = {
     "livestream": "penstock.apps.livestream:flow",
     "primetest": "penstock.apps.primetest:flow",
+    "twitter": "penstock.apps.twitter:flow",
     "wordcount": "penstock.apps.wordcount:flow",
 }

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from penstock.bench.registry import UnknownBenchError
+from penstock.cli.flow_options import FlowOptionError
 from penstock.cli.target import TargetError
 from penstock.control.recording import RecordingError
 from penstock.durations import DurationError
@@ -26,6 +27,7 @@ def user_errors(console: Console) -> Iterator[None]:
         yield
     except (
         TargetError,
+        FlowOptionError,
         FlowError,
         DurationError,
         MissingExtraError,

@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 
 from penstock.cli.errors import user_errors
+from penstock.cli.flow_options import Options
 from penstock.cli.target import load_flow
 
 
@@ -13,7 +14,8 @@ def command(
     target: Annotated[
         str, typer.Argument(metavar="FLOW", help="module:flow, or the name of an application.")
     ],
+    options: Options = None,
 ) -> None:
     """Print layers, pools, slots, wirings, constraints, every default applied, and the settings for Spark."""
     with user_errors(Console(stderr=True)):
-        print(load_flow(target).explain())
+        print(load_flow(target, options or ()).explain())

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from penstock.cli.errors import user_errors
+from penstock.cli.flow_options import Options
 from penstock.cli.target import load_flow
 from penstock.extras import require
 
@@ -16,11 +17,12 @@ def command(
         str, typer.Argument(metavar="FLOW", help="module:flow, or the name of an application.")
     ],
     out: Annotated[Path, typer.Option(help="The picture to write; .svg or .png.")],
+    options: Options = None,
 ) -> None:
     """Draw layers, tasks, streams with their wirings, and constraints."""
     with user_errors(Console(stderr=True)):
         require("matplotlib", "report", "penstock graph")
         from penstock.report.graph import draw_graph
 
-        draw_graph(load_flow(target).graph(), out)
+        draw_graph(load_flow(target, options or ()).graph(), out)
         typer.echo(out)

@@ -15,6 +15,7 @@ from rich.live import Live
 
 import penstock
 from penstock.cli.errors import user_errors
+from penstock.cli.flow_options import Options
 from penstock.cli.run_view import DecisionLines, metrics_table, run_view
 from penstock.cli.target import load_flow
 from penstock.control.status import IN_CHECKPOINT
@@ -31,6 +32,7 @@ def command(
     target: Annotated[
         str, typer.Argument(metavar="FLOW", help="module:flow, or the name of an application.")
     ],
+    options: Options = None,
     checkpoint: Annotated[
         str | None, typer.Option(help="Directory of the commits; needed to go on later.")
     ] = None,
@@ -67,7 +69,7 @@ def command(
     """Run a flow and show how it goes; Ctrl-C or SIGTERM drain it, commit, and end with exit code 0."""
     console = Console(stderr=True)
     with user_errors(console), _told_to_end() as told:
-        flow = load_flow(target)
+        flow = load_flow(target, options or ())
         limit_s = None if limit is None else seconds(limit)
         plan = None
         if policy is not None:

@@ -2,18 +2,20 @@
 
 import importlib
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from penstock.apps.registry import APPS
-from penstock.flow import Flow
+from penstock.cli.flow_options import FlowOptionError, keywords
+from penstock.flow import Flow, FlowError
 
 
 class TargetError(ValueError):
     """No flow is to be found under that name; the message says where it was looked for."""
 
 
-def load_flow(target: str) -> Flow:
-    """The flow a module holds, or makes when its function without arguments is called."""
+def load_flow(target: str, options: Sequence[str] = ()) -> Flow:
+    """The flow a module holds, or makes when its function is called with the options."""
     place = APPS.get(target, target)
     module_name, colon, name = place.partition(":")
     if not colon or not module_name or not name:
@@ -32,7 +34,24 @@ def load_flow(target: str) -> Flow:
     if not hasattr(module, name):
         raise TargetError(f"module {module_name!r} has no {name!r}")
     found = getattr(module, name)
-    flow = found if isinstance(found, Flow) or not callable(found) else found()
+    if isinstance(found, Flow) or not callable(found):
+        if options:
+            raise FlowOptionError(f"{target!r} is no function, so it takes no options")
+        flow = found
+    else:
+        flow = _made(found, target, options)
     if not isinstance(flow, Flow):
         raise TargetError(f"{place!r} is a {type(flow).__name__}, not a Flow or a function that returns one")
     return flow
+
+
+def _made(make: Callable[..., object], target: str, options: Sequence[str]) -> object:
+    chosen = keywords(make, target, options)
+    if target not in APPS:
+        return make(**chosen)
+    try:
+        return make(**chosen)
+    except (OSError, ValueError) as error:
+        if isinstance(error, FlowError):
+            raise
+        raise TargetError(f"application {target!r}: {error}") from None

@@ -34,7 +34,10 @@ def test_flows_are_found(target: str) -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("nonsense", r"'nonsense' is neither an application \(primetest\) nor of the form module:flow"),
+        (
+            "nonsense",
+            r"'nonsense' is neither an application \(livestream, primetest, .*\) nor of the form module:flow",
+        ),
         ("no_such_module:flow", "no module 'no_such_module' to be found from "),
         ("my_flows:missing", "module 'my_flows' has no 'missing'"),
         ("my_flows:number", "'my_flows:number' is a int, not a Flow or a function that returns one"),

@@ -8,8 +8,11 @@ import time
 import traceback
 from collections.abc import Callable
 
+import msgspec
+
 from penstock.spark.outbox import Outbox
-from penstock.spark.wire import JOINED, REPORT, SETTINGS, ChannelClosed, Inbox, frame
+from penstock.spark.wire import CLOCK, JOINED, REPORT, SETTINGS, ChannelClosed, Inbox, frame
+from penstock.stats.clock_offset import Exchange
 
 
 class Clock(threading.Thread):
@@ -21,6 +24,7 @@ class Clock(threading.Thread):
         outbox: Outbox,
         on_settings: Callable[[bytes], None],
         on_joined: Callable[[], None],
+        on_exchange: Callable[[Exchange], None],
         report: Callable[[], bytes],
         report_every_s: float,
     ) -> None:
@@ -30,6 +34,7 @@ class Clock(threading.Thread):
         self._outbox = outbox
         self._on_settings = on_settings
         self._on_joined = on_joined
+        self._on_exchange = on_exchange
         self._report = report
         self._report_every_ns = round(report_every_s * 1e9)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK)
@@ -80,3 +85,10 @@ class Clock(threading.Thread):
                         self._on_settings(bytes(body))
                     elif kind == JOINED:
                         self._on_joined()
+                    elif kind == CLOCK:
+                        self._heard_exchange(msgspec.json.decode(body, type=Exchange | None))
+
+    def _heard_exchange(self, exchange: Exchange | None) -> None:
+        """The bridge has none before its first question to the driver was answered."""
+        if exchange is not None:
+            self._on_exchange(exchange)

@@ -25,16 +25,16 @@ _CODECS: tuple[Codec, ...] = ("pickle", "bytes", "arrow")
 
 ItemId = tuple[int, ...]
 
-UNKNOWN_ORIGIN = 0
-"""Origin time of a tagged item that stems from no single item of a source."""
-
 
 class EnvelopeError(ValueError):
     """The bytes are not a whole envelope."""
 
 
 class Tag(NamedTuple):
-    """A sampled item: when it was emitted, and when the source item it stems from was due (monotonic ns)."""
+    """A sampled item: when it was emitted, and when the source item it stems from was due.
+
+    Times are of the flow's clock (flow_time.py), 0 where they are unknown or there is no single source item.
+    """
 
     item: int
     emit_ns: int

@@ -20,11 +20,9 @@ from penstock.flow.errors import FlowError
 from penstock.flow.layers import Layout
 from penstock.spark.bridge import Bridge
 from penstock.spark.metrics import Ledger, Metrics
-from penstock.spark.outside import Outside, cpu_of_everything
 from penstock.spark.routes import Settings, routes
-from penstock.stats.observed import observed
+from penstock.spark.view import View
 from penstock.stats.snapshot import Snapshot
-from penstock.stats.summary import summarise
 
 Duration = str | float | timedelta
 State = Literal["running", "draining", "stopped", "failed"]
@@ -76,7 +74,7 @@ class Job:
         self._slots = slots
         self._temporary = temporary
         self._ledger = Ledger()
-        self._outside = Outside(cpu_of_everything())
+        self._view = self.view()
         self._progress: deque[dict[str, Any]] = deque(maxlen=_PROGRESS_KEPT)
         self._state: State = "running"
         self._error: JobFailed | None = None
@@ -143,19 +141,11 @@ class Job:
 
     def snapshot(self, interval_s: float) -> Snapshot:
         """What was measured since the last call, `interval_s` seconds ago, as a policy reads it."""
-        graph = self._layout.graph
-        window = self._ledger.take_window()
-        summary = summarise(window.replicas.values(), window.channels.values())
-        snapshot = observed(
-            graph,
-            summary,
-            interval_s=interval_s,
-            active=self._settings.active,
-            lifetimes_ms=self._settings.lifetime_ms,
-            chains=all_chains(self._layout, self._settings.chains),
-        )
-        backlog = self._ledger.backlog({stream.name: stream.receiver for stream in graph.streams})
-        return self._outside.complete(snapshot, self._layout, backlog, self.metrics().latency)
+        return self._view.snapshot(interval_s)
+
+    def view(self) -> View:
+        """Another pair of eyes, for somebody who looks at intervals of their own."""
+        return View(self._ledger, lambda: (self._layout, self._settings))
 
     def adapt(
         self,

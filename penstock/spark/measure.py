@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -16,10 +17,9 @@ import msgspec
 from penstock.flow.graph import LatencyKind
 from penstock.spark.envelope import Envelope, Tag
 from penstock.spark.failures import Failures
+from penstock.spark.flow_time import UNKNOWN_NS
 from penstock.spark.outbox import Outbox, OutStream
 from penstock.stats.channel import ChannelTimes
-from penstock.stats.channel import Tag as ChannelTag
-from penstock.stats.moments import OnlineMoments
 from penstock.stats.replica_reporter import ReplicaReporter
 from penstock.stats.report import ChannelReport
 from penstock.stats.sketch import Sketch
@@ -43,6 +43,7 @@ class Measurements:
         self.items_in = 0
         self.chained_in = 0
         self._latency_ms = Sketch()
+        self._arrived_ms: list[float] = []
         self._task = task
         self._replica = replica
         self._sends = sends
@@ -51,15 +52,14 @@ class Measurements:
         self._serial = next(_serials)
         self._outbox = outbox
         self._lock = threading.Lock()
-        # Items are sampled at their source: whatever carries a tag is timed, so the reporter takes all.
-        self._reporter = ReplicaReporter(
-            task, replica, latency_kind=latency, sampling=1.0, uniform=lambda: 0.0
-        )
+        self._gathers = latency == "read_write"
+        self._reporter = ReplicaReporter(task, replica, latency_kind=latency)
         self._channels: dict[tuple[int, int], ChannelTimes] = {}
         self._since_s = time.monotonic()
         self._cpu_s = time.process_time()
         self._emitted = 0
-        self._chained_service = OnlineMoments()
+        self._chained_counted = 0
+        self._chained_service_ns: list[int] = []
 
     def envelope_done(self, envelope: Envelope, arrived_ns: int, useful_ns: int) -> None:
         """An envelope was worked off in `useful_ns`, waiting for room in the output not counted."""
@@ -78,36 +78,52 @@ class Measurements:
     def time_item(self, envelope: Envelope, tag: Tag, arrived_ns: int, step: Callable[[], None]) -> None:
         """Run the step of a tagged item, with all its times."""
         entered_ns = time.monotonic_ns()
+        took_ns, own_ns = self._timed(entered_ns, step)
+        ahead_ns = self._outbox.time.ahead_ns
         with self._lock:
-            channel = self._channel(envelope.stream, envelope.sender)
-            channel.entered(ChannelTag(tag.emit_ns, envelope.ship_ns), arrived_ns, entered_ns)
-            self._reporter.waited(arrived_ns, entered_ns)
-        self._timed(entered_ns, tag.origin_ns, step)
+            self._reporter.served(own_ns, entered_ns - arrived_ns)
+            if ahead_ns is not None and tag.emit_ns != UNKNOWN_NS != envelope.ship_ns:
+                channel = self._channel(envelope.stream, envelope.sender)
+                channel.entered(tag.emit_ns, envelope.ship_ns, arrived_ns - ahead_ns, entered_ns - ahead_ns)
+        self._finished(entered_ns + took_ns, tag.origin_ns)
 
     def time_chained(self, stream: int, origin_ns: int, step: Callable[[], None]) -> None:
         """Run the step of a tagged item that a chained task was handed: it came without any delay."""
         entered_ns = time.monotonic_ns()
+        took_ns, own_ns = self._timed(entered_ns, step)
         with self._lock:
-            channel = self._channel(stream, self._replica)
-            channel.entered(ChannelTag(entered_ns, entered_ns), entered_ns, entered_ns)
+            self._reporter.served(own_ns)
+            self._channel(stream, self._replica).entered(entered_ns, entered_ns, entered_ns, entered_ns)
         self.chained_in += 1
-        self._chained_service.add(float(self._timed(entered_ns, origin_ns, step)))
+        self._chained_service_ns.append(own_ns)
+        self._finished(entered_ns + took_ns, origin_ns)
 
-    def _timed(self, entered_ns: int, origin_ns: int, step: Callable[[], None]) -> int:
-        """Time a step; what the tasks chained behind it took is theirs. Returns its own time."""
+    def _timed(self, entered_ns: int, step: Callable[[], None]) -> tuple[int, int]:
+        """Run a step; how long it took in all, and without what the tasks chained behind it took."""
         outbox = self._outbox
         behind_ns, outbox.behind_ns = outbox.behind_ns, 0
-        with self._lock:
-            self._reporter.read(entered_ns)
+        if self._gathers:
+            with self._lock:
+                self._reporter.read(entered_ns)
         step()
         took_ns = time.monotonic_ns() - entered_ns
         own_ns = took_ns - outbox.behind_ns
         outbox.behind_ns = behind_ns + took_ns
+        return took_ns, own_ns
+
+    def _finished(self, done_ns: int, origin_ns: int) -> None:
+        """A tagged item has gone through; at a sink that is the end of its way."""
+        if self._sends or origin_ns == UNKNOWN_NS:
+            return
+        now_ns = self._outbox.time.of(done_ns)
+        if now_ns != UNKNOWN_NS:
+            with self._lock:
+                self._arrived_ms.append((now_ns - origin_ns) * 1e-6)
+
+    def sent_late(self, lag_ns: int) -> None:
+        """A source sends a tagged item, so long after it was due."""
         with self._lock:
-            self._reporter.ready(entered_ns + own_ns)
-            if origin_ns and not self._sends:
-                self._latency_ms.add((entered_ns + took_ns - origin_ns) * 1e-6)
-        return own_ns
+            self._reporter.lagged(lag_ns)
 
     def wrote(self) -> None:
         """The task sent something: the end of read-write latencies."""
@@ -122,9 +138,10 @@ class Measurements:
     def chained_useful_ns(self) -> int:
         """Close the interval of a chained task: its items, and the time they took by those timed."""
         with self._lock:
-            count, self.chained_in = self.chained_in, 0
-            service = self._chained_service.take()
-            useful_ns = round(count * service.center)
+            count = self.chained_in - self._chained_counted
+            self._chained_counted += count
+            timed_ns, self._chained_service_ns = self._chained_service_ns, []
+            useful_ns = round(count * fmean(timed_ns)) if timed_ns else 0
             self.items_in += count
             self._reporter.worked(useful_ns, count, 0)
             return useful_ns
@@ -143,6 +160,8 @@ class Measurements:
                 for (stream, sender), times in self._channels.items()
             ]
             self._since_s, self._cpu_s, self._emitted = now_s, cpu_s, emitted
+            arrived_ms, self._arrived_ms = self._arrived_ms, []
+            self._latency_ms.add_all(arrived_ms)
             return {"worker": self._totals(), "interval": replica, "channels": channels, **more}
 
     def _totals(self) -> dict[str, Any]:
@@ -151,7 +170,7 @@ class Measurements:
             "replica": self._replica,
             "pid": os.getpid(),
             "serial": self._serial,
-            "items_in": self.items_in + self.chained_in,
+            "items_in": self.items_in + self.chained_in - self._chained_counted,
             "items_out": sum(stream.shipped_items + stream.handed_on for stream in self._sends),
             "envelopes_out": sum(stream.shipped_envelopes for stream in self._sends),
             "sent": {stream.spec.name: stream.shipped_items + stream.handed_on for stream in self._sends},

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from penstock.flow.graph import ITEM_ID, Stream
 from penstock.spark.envelope import Address, ItemId, Tag, dump_items, encode
+from penstock.spark.flow_time import UNKNOWN_NS, FlowTime
 from penstock.spark.keys import key_group, owner
 from penstock.spark.wire import REMOTE, ack_frame, out_frame
 
@@ -131,7 +132,7 @@ class OutStream:
             channel.items.append(item)
         else:
             with outbox.lock:
-                channel.tags.append(Tag(len(channel.items), time.monotonic_ns(), outbox.origin_ns))
+                channel.tags.append(Tag(len(channel.items), outbox.time.now_ns(), outbox.origin_ns))
                 channel.items.append(item)
         if not self.lifetime_ns:
             outbox.ship(self, channel)
@@ -148,6 +149,7 @@ class Outbox:
     def __init__(self, send: Callable[[bytes], None], replica: int, *, with_ids: bool) -> None:
         self.lock = threading.RLock()  # an item that cannot be shipped may be reported while shipping
         self.replica = replica
+        self.time = FlowTime()
         self.with_ids = with_ids
         self.streams: list[OutStream] = []
         self.origin_ns: int | None = None
@@ -277,7 +279,7 @@ class Outbox:
             channel.address,
             stream.number,
             self.replica,
-            time.monotonic_ns(),
+            self.time.now_ns() if part.tags else UNKNOWN_NS,
             body,
             count,
             stream.spec.codec,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.spark.context import Context, Out
-from penstock.spark.envelope import UNKNOWN_ORIGIN
 from penstock.spark.failures import Failures
+from penstock.spark.flow_time import UNKNOWN_NS
 from penstock.spark.measure import Measurements
 from penstock.spark.outbox import Outbox, OutStream
 from penstock.spark.plan import Plan
@@ -78,7 +78,7 @@ class Runner:
         assert self._every_ns is not None
         self.next_timer_ns += self._every_ns * (1 + late_ns // self._every_ns)
         # What a timer sends is little and stems from no single item: all of it is timed from here on.
-        self._outbox.begin_item(None, UNKNOWN_ORIGIN if sampled else None)
+        self._outbox.begin_item(None, UNKNOWN_NS if sampled else None)
         self._guard("timer()", self._body.timer)
 
     def step(self, item: Any) -> None:

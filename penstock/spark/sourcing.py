@@ -12,11 +12,12 @@ from penstock.io.protocol import Reader, Source, SourceClock
 from penstock.spark.measure import Measurements
 from penstock.spark.outbox import Outbox
 from penstock.spark.wire import END, Inbox
-from penstock.stats.sampling import Sampler
+from penstock.stats.sampling import Sampler, affordable
 
 _CHUNK = 512
 _WAIT_S = 0.01
 _MARK_EVERY_NS = 100_000_000
+_AFFORD_EVERY_NS = 1_000_000_000
 _READS_PER_LIFETIME = 20
 _LONGEST_PAUSE_S = 0.002
 
@@ -59,6 +60,7 @@ class Sourcing:
         self._measured = measured
         self._inbox = inbox
         self._sampling = 0.0
+        self._sampled_since = (0, 0)
         self._sampler = Sampler(0.0, random.Random(origin).random)
         self._full = False
         self._reader: Reader | None = None
@@ -70,6 +72,15 @@ class Sourcing:
             self._sampling = share
             self._sampler.set_probability(share)
 
+    def _afford(self, now_ns: int, ordinal: int) -> None:
+        """Once a second: as many samples as are worth it at the rate of now."""
+        since_ns, since = self._sampled_since
+        if now_ns - since_ns < _AFFORD_EVERY_NS:
+            return
+        rate_per_s = (ordinal - since) * 1e9 / (now_ns - since_ns)
+        self._sampled_since = (now_ns, ordinal)
+        self._sampler.set_probability(affordable(self._sampling, rate_per_s))
+
     def run(self, order: SourceOrder) -> Position:
         """Read until the bridge ends the batch or the source has run dry; the position that was reached."""
         reader = self._open(order)
@@ -77,6 +88,7 @@ class Sourcing:
         chunk = self._outbox.finished_input
         marks: deque[tuple[int, Position]] = deque()
         next_mark_ns = 0
+        self._sampled_since = (time.monotonic_ns(), at.ordinal)
         while not at.done and not self._ended():
             if pause_s := self._pause_s():
                 time.sleep(pause_s)
@@ -97,9 +109,10 @@ class Sourcing:
             self._outbox.finished_input = chunk
             at = Position(at.ordinal + len(items), reader.offset)
             marks.append((chunk, at))
-            if time.monotonic_ns() >= next_mark_ns:
+            if (now_ns := time.monotonic_ns()) >= next_mark_ns:
                 self._mark(marks)
-                next_mark_ns = time.monotonic_ns() + _MARK_EVERY_NS
+                self._afford(now_ns, at.ordinal)
+                next_mark_ns = now_ns + _MARK_EVERY_NS
         self._position = at
         return at
 
@@ -130,7 +143,10 @@ class Sourcing:
         for index, item in enumerate(items):
             origin_ns = None
             if self._sampler.take():
-                origin_ns = due_ns[index] if due_ns is not None else time.monotonic_ns()
+                now_ns = time.monotonic_ns()
+                due_at_ns = now_ns if due_ns is None else due_ns[index]
+                self._measured.sent_late(now_ns - due_at_ns)
+                origin_ns = self._outbox.time.of(due_at_ns)
             if with_ids or origin_ns is not None or self._outbox.origin_ns is not None:
                 self._outbox.begin_item((self._origin, ordinal + index) if with_ids else None, origin_ns)
             for stream in streams:

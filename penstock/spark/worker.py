@@ -33,6 +33,7 @@ from penstock.spark.wire import (
     frame,
     read_data,
 )
+from penstock.stats.clock_offset import Exchange
 
 _ACK_IDLE_S = 0.05
 _ACK_EVERY = 64
@@ -49,6 +50,7 @@ class StartOrder(msgspec.Struct, frozen=True):
     replica: int
     settings: Settings
     source: SourceOrder | None = None
+    exchange: Exchange | None = None
 
 
 class Worker:
@@ -83,6 +85,7 @@ class Worker:
             self._outbox,
             on_settings=self._settings_changed,
             on_joined=self._joined.set,
+            on_exchange=self._outbox.time.learn,
             report=self._report,
             report_every_s=order.settings.measure_every_s,
         )
@@ -105,6 +108,8 @@ class Worker:
             order = None
 
     def _run_batch(self, order: StartOrder) -> None:
+        if order.exchange is not None:
+            self._outbox.time.learn(order.exchange)
         self._lay(order.settings)
         if self._sourcing is None:
             last = self._run_task()
@@ -197,9 +202,8 @@ class Worker:
         self._head.context.input = self._stream_names[envelope.stream]
         if careful:
             self._process_carefully(sequence, envelope, arrived_ns, poisoned)
-        elif envelope.ids is None and not envelope.tags:
-            outbox.begin_item(None, None)
-            self._head.steps(envelope.items)
+        elif envelope.ids is None:
+            self._process_tagged(envelope, arrived_ns)
         else:
             self._process_marked(envelope, arrived_ns)
         outbox.finished_input = sequence
@@ -213,6 +217,19 @@ class Worker:
         tags = {tag.item: tag for tag in envelope.tags}
         for index in range(len(envelope.items)):
             self._process_one(envelope, index, tags.get(index), arrived_ns)
+
+    def _process_tagged(self, envelope: Envelope, arrived_ns: int) -> None:
+        """The items between two tagged ones need no care."""
+        items, start = envelope.items, 0
+        for tag in envelope.tags:
+            if tag.item > start:
+                self._outbox.begin_item(None, None)
+                self._head.steps(items[start : tag.item])
+            self._process_one(envelope, tag.item, tag, arrived_ns)
+            start = tag.item + 1
+        if start < len(items):
+            self._outbox.begin_item(None, None)
+            self._head.steps(items[start:] if start else items)
 
     def _process_one(self, envelope: Envelope, index: int, tag: Tag | None, arrived_ns: int) -> None:
         item_id = None if envelope.ids is None else envelope.ids[index]

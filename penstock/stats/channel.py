@@ -3,23 +3,14 @@
     emitted -> shipped -> arrived -> entered
        batching    transport    queue           and channel latency is all of it, emitted -> entered
 
-The sender chooses the items to tag, the receiver does the sums. If the two run on different machines, the
-caller passes by how much the sender's clock is ahead.
+The sender chooses the items to tag, the receiver does the sums. All times are of one clock: if sender and
+receiver run on different machines, the caller has set them right (`clock_offset`).
 """
-
-from typing import NamedTuple
 
 import msgspec
 
-from penstock.stats.moments import Moments, OnlineMoments
+from penstock.stats.moments import Moments, moments_of
 from penstock.stats.task_latency import NS_PER_MS
-
-
-class Tag(NamedTuple):
-    """What a sampled item carries: when it left the sending task, and when its envelope was shipped."""
-
-    emitted_ns: int
-    shipped_ns: int
 
 
 class ChannelMoments(msgspec.Struct, frozen=True):
@@ -41,31 +32,28 @@ class ChannelMoments(msgspec.Struct, frozen=True):
 
 
 class ChannelTimes:
-    """Collects the times of the tagged items of one channel."""
+    """Collects the times of the tagged items of one channel; sums are made when an interval ends."""
 
-    __slots__ = ("_batch_ms", "_latency_ms", "_queue_ms", "_transport_ms")
+    __slots__ = ("_items",)
 
     def __init__(self) -> None:
-        self._latency_ms = OnlineMoments()
-        self._batch_ms = OnlineMoments()
-        self._transport_ms = OnlineMoments()
-        self._queue_ms = OnlineMoments()
+        self._items: list[tuple[int, int, int, int]] = []
 
-    def entered(self, tag: Tag, arrived_ns: int, entered_ns: int, sender_ahead_ns: int = 0) -> None:
-        """A tagged item is about to enter the receiving task."""
-        emitted_ns, shipped_ns = tag.emitted_ns - sender_ahead_ns, tag.shipped_ns - sender_ahead_ns
-        self._latency_ms.add(_between_ms(emitted_ns, entered_ns))
-        self._batch_ms.add(_between_ms(emitted_ns, shipped_ns))
-        self._transport_ms.add(_between_ms(shipped_ns, arrived_ns))
-        self._queue_ms.add(_between_ms(arrived_ns, entered_ns))
+    def entered(self, emitted_ns: int, shipped_ns: int, arrived_ns: int, entered_ns: int) -> None:
+        """A tagged item has entered the receiving task."""
+        self._items.append((emitted_ns, shipped_ns, arrived_ns, entered_ns))
 
     def take(self) -> ChannelMoments:
         """The interval's times."""
+        items, self._items = self._items, []
         return ChannelMoments(
-            self._latency_ms.take(), self._batch_ms.take(), self._transport_ms.take(), self._queue_ms.take()
+            moments_of([_between_ms(emitted, entered) for emitted, _, _, entered in items]),
+            moments_of([_between_ms(emitted, shipped) for emitted, shipped, _, _ in items]),
+            moments_of([_between_ms(shipped, arrived) for _, shipped, arrived, _ in items]),
+            moments_of([_between_ms(arrived, entered) for _, _, arrived, entered in items]),
         )
 
 
 def _between_ms(begin_ns: int, end_ns: int) -> float:
-    """Never negative: clocks that were corrected may still be off by a little."""
+    """Never negative: clocks that were set right may still be off by a little."""
     return max(0, end_ns - begin_ns) / NS_PER_MS

@@ -11,6 +11,7 @@ Two sets together (pooled; Chan, Golub and LeVeque 1979), d the difference of th
 """
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 
@@ -48,6 +49,14 @@ class Moments(msgspec.Struct, frozen=True):
         center = self.center + difference * other.count / count
         squares = self.squares + other.squares + difference * difference * self.count * other.count / count
         return Moments(count, center, squares)
+
+
+def moments_of(values: Sequence[float]) -> Moments:
+    """All at once, by the definition: a fraction of the cost of one by one."""
+    if not values:
+        return Moments()
+    center = math.fsum(values) / len(values)
+    return Moments(len(values), center, math.fsum([(value - center) ** 2 for value in values]))
 
 
 class OnlineMoments:

@@ -1,62 +1,40 @@
 """The statistics reporter of one replica: callbacks while it works, a report when an interval ends.
 
-Thesis, section 4.4.1. The caller passes the times, in nanoseconds of one clock, and calls in this order:
-`arrived` for an envelope, then for each of its items `read`, any number of `wrote`, and `ready`; `worked`
-once for the envelope. `waited` is for items that carry a tag.
+Thesis, section 4.4.1. The caller passes the times, in nanoseconds of one clock: `arrived` for an envelope and
+`worked` when it is done; for each of its sampled items `read`, any number of `wrote`, and `served`. What is
+sampled is only kept, and summed up when the interval ends: the task does not wait for arithmetic.
 """
-
-from collections.abc import Callable
 
 from penstock.stats.arrivals import Arrivals
 from penstock.stats.baseline import Baseline
-from penstock.stats.moments import Moments, OnlineMoments
+from penstock.stats.moments import Moments, moments_of
 from penstock.stats.rates import InstanceRates
 from penstock.stats.report import ReplicaReport
-from penstock.stats.sampling import Sampler
 from penstock.stats.snapshot_structs import LatencyKind
-from penstock.stats.task_latency import NS_PER_MS, ReadReady, ReadWrite
+from penstock.stats.task_latency import NS_PER_MS, ReadWrite
 
 NS_PER_S = 1e9
 
 
 class ReplicaReporter:
-    """Measures one replica. `sampling` is the share of items timed; `uniform` gives random numbers."""
+    """Measures one replica."""
 
-    def __init__(
-        self,
-        task: str,
-        replica: int,
-        *,
-        latency_kind: LatencyKind,
-        sampling: float,
-        uniform: Callable[[], float],
-        worker: str | None = None,
-    ) -> None:
-        self._task, self._replica, self._worker = task, replica, worker
-        self._samplers = [Sampler(sampling, uniform) for _ in range(2)]
-        self._service = ReadReady(self._samplers[0])
-        self._gathering = ReadWrite(self._samplers[1]) if latency_kind == "read_write" else None
+    def __init__(self, task: str, replica: int, *, latency_kind: LatencyKind) -> None:
+        self._task, self._replica = task, replica
+        self._gathering = ReadWrite() if latency_kind == "read_write" else None
         self._arrivals = Arrivals()
-        self._queue_wait_ms = OnlineMoments()
+        self._waited_ns: list[int] = []
+        self._served_ns: list[int] = []
+        self._lagged_ns: list[int] = []
         self._baseline = Baseline()
         self._useful_ns = self._processed = self._emitted = 0
-
-    def set_sampling(self, share: float) -> None:
-        """Time another share of the items from now on."""
-        for sampler in self._samplers:
-            sampler.set_probability(share)
 
     def arrived(self, now_ns: int, items: int = 1) -> None:
         """An envelope with `items` items is in the queue."""
         self._arrivals.arrived(now_ns, items)
 
-    def waited(self, arrived_ns: int, entered_ns: int) -> None:
-        """A tagged item, which had arrived at `arrived_ns`, is about to enter the task."""
-        self._queue_wait_ms.add(max(0, entered_ns - arrived_ns) / NS_PER_MS)
-
     def read(self, now_ns: int) -> None:
-        """The task takes an item."""
-        self._service.read(now_ns)
+        """The task takes a sampled item."""
         if self._gathering is not None:
             self._gathering.read(now_ns)
 
@@ -65,9 +43,15 @@ class ReplicaReporter:
         if self._gathering is not None:
             self._gathering.written(now_ns)
 
-    def ready(self, now_ns: int) -> None:
-        """The task is done with the item."""
-        self._service.ready(now_ns)
+    def served(self, service_ns: int, waited_ns: int | None = None) -> None:
+        """A sampled item is done with; it had waited in the queue, unless it was handed over directly."""
+        self._served_ns.append(service_ns)
+        if waited_ns is not None:
+            self._waited_ns.append(waited_ns)
+
+    def lagged(self, lag_ns: int) -> None:
+        """A source sends a sampled item so long after it was due: so long it stayed in the source."""
+        self._lagged_ns.append(lag_ns)
 
     def worked(self, useful_ns: int, processed: int, emitted: int) -> None:
         """An envelope was worked off: time spent on it without any waiting, items in and items out."""
@@ -79,7 +63,7 @@ class ReplicaReporter:
         self, window_s: float, *, cpu_s: float | None = None, backlog: int | None = None
     ) -> ReplicaReport:
         """What was measured since the last report, `window_s` seconds ago."""
-        service_ms = self._service.take()
+        service_ms = _moments_ms(self._served_ns)
         if service_ms.mean is not None:
             self._baseline.add(service_ms.mean)
         report = ReplicaReport(
@@ -93,15 +77,21 @@ class ReplicaReporter:
             ),
             service_ms=service_ms,
             interarrival_ms=self._arrivals.take(),
-            queue_wait_ms=self._queue_wait_ms.take(),
+            queue_wait_ms=_moments_ms(self._waited_ns),
             latency_ms=self._latency_ms(service_ms),
             cpu_s=cpu_s,
             backlog=backlog,
             baseline_service_ms=self._baseline.service_ms,
-            worker=self._worker,
         )
+        self._served_ns, self._waited_ns, self._lagged_ns = [], [], []
         self._useful_ns = self._processed = self._emitted = 0
         return report
 
     def _latency_ms(self, service_ms: Moments) -> Moments:
-        return service_ms if self._gathering is None else self._gathering.take()
+        if self._gathering is not None:
+            return self._gathering.take()
+        return _moments_ms(self._lagged_ns) if self._lagged_ns else service_ms
+
+
+def _moments_ms(times_ns: list[int]) -> Moments:
+    return moments_of([max(0, time_ns) / NS_PER_MS for time_ns in times_ns])

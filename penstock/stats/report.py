@@ -71,12 +71,16 @@ def _per_s(interval_ms: float | None) -> float | None:
 
 
 class ChannelReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One channel: the stream, the replicas at its ends, and where the time of its items went."""
+    """One channel: the stream, the replicas at its ends, and where the time of its items went.
+
+    `worker` is the executor of the receiver, which did the sums.
+    """
 
     stream: str
     sender: int
     receiver: int
     times: ChannelMoments
+    worker: str | None = None
 
     def merged(self, later: "ChannelReport") -> "ChannelReport":
         """This interval and a later one of the same channel."""
@@ -85,4 +89,5 @@ class ChannelReport(msgspec.Struct, frozen=True, kw_only=True):
             sender=self.sender,
             receiver=self.receiver,
             times=self.times.merged(later.times),
+            worker=later.worker,
         )

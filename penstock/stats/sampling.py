@@ -7,6 +7,9 @@ With u uniform in (0, 1] and floor(ln u / ln(1 - p)) passed over, each is still 
 import math
 from collections.abc import Callable
 
+MOST_PER_S = 1000.0
+"""More samples of one source in a second cost more than they tell."""
+
 
 class Sampler:
     """Decides which candidates to measure. `uniform` gives random numbers in [0, 1), say `Random(7).random`.
@@ -43,3 +46,8 @@ class Sampler:
         if self._log:
             self._left = int(math.log(1.0 - self._uniform()) / self._log)
         return True
+
+
+def affordable(share: float, rate_per_s: float) -> float:
+    """The share of the items of a source to sample, so that there are not too many at that rate."""
+    return share if share * rate_per_s <= MOST_PER_S else MOST_PER_S / rate_per_s

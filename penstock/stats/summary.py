@@ -10,6 +10,7 @@ Sums are exact, so any order of merging, in any grouping, gives the same global 
 """
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any, TypeVar
 
 import msgspec
@@ -97,6 +98,26 @@ def summarise(replicas: Iterable[ReplicaReport], channels: Iterable[ChannelRepor
     for channel in channels:
         summary = summary.merged(Summary({}, {channel.stream: _stream(channel)}))
     return summary
+
+
+def summarise_executors(
+    replicas: Iterable[ReplicaReport], channels: Iterable[ChannelReport] = ()
+) -> dict[str | None, Summary]:
+    """The partial summary of each executor, of the replicas that it runs and the channels that end there."""
+    of_replicas, of_channels = list(replicas), list(channels)
+    executors = {report.worker for report in of_replicas} | {report.worker for report in of_channels}
+    return {
+        executor: summarise(
+            [report for report in of_replicas if report.worker == executor],
+            [report for report in of_channels if report.worker == executor],
+        )
+        for executor in executors
+    }
+
+
+def merge_all(partial: Iterable[Summary]) -> Summary:
+    """The global summary."""
+    return reduce(Summary.merged, partial, Summary())
 
 
 def _task(report: ReplicaReport) -> TaskSummary:

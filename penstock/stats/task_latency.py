@@ -1,65 +1,36 @@
 """How long an item stays in a task, measured in the two ways of the thesis (section 4.1).
 
 Read-ready: from reading an item until the task is ready for the next one; for tasks that work item by item.
-It is also the service time (appendix A), sampled over all items whichever stream they came by.
+It is also the service time (appendix A), and needs nothing but a subtraction.
 
 Read-write: from reading an item until the next write to an output; for tasks that gather, where an item waits
 for the ones after it. All times are given by the caller, in nanoseconds of one clock.
 """
 
 from penstock.stats.moments import Moments, OnlineMoments
-from penstock.stats.sampling import Sampler
 
 NS_PER_MS = 1e6
 
 
-class ReadReady:
-    """Samples of read-ready latency, or of service time, in ms."""
-
-    __slots__ = ("_latency_ms", "_read_ns", "_sampler")
-
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
-        self._latency_ms = OnlineMoments()
-        self._read_ns: int | None = None
-
-    def read(self, now_ns: int) -> None:
-        """The task takes an item from its queue."""
-        self._read_ns = now_ns if self._sampler.take() else None
-
-    def ready(self, now_ns: int) -> None:
-        """The task is done with it and has sent all that came of it."""
-        if self._read_ns is not None:
-            self._latency_ms.add(max(0, now_ns - self._read_ns) / NS_PER_MS)
-            self._read_ns = None
-
-    def take(self) -> Moments:
-        """The interval's samples, in ms."""
-        self._sampler.restart()
-        return self._latency_ms.take()
-
-
 class ReadWrite:
-    """Samples of read-write latency towards one output, in ms.
+    """Read-write latency of sampled items, in ms.
 
     Any number of items may wait for the next write. Their latencies are w - r_i for read times r_i, so the
     mean of the r_i and their spread are all that must be kept.
     """
 
-    __slots__ = ("_first_ns", "_latency_ms", "_sampler", "_waiting_ms")
+    __slots__ = ("_first_ns", "_latency_ms", "_waiting_ms")
 
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
+    def __init__(self) -> None:
         self._latency_ms = OnlineMoments()
         self._waiting_ms = OnlineMoments()
         self._first_ns: int | None = None
 
     def read(self, now_ns: int) -> None:
-        """The task takes an item from its queue."""
-        if self._sampler.take():
-            if self._first_ns is None:
-                self._first_ns = now_ns
-            self._waiting_ms.add((now_ns - self._first_ns) / NS_PER_MS)
+        """The task takes a sampled item from its queue."""
+        if self._first_ns is None:
+            self._first_ns = now_ns
+        self._waiting_ms.add((now_ns - self._first_ns) / NS_PER_MS)
 
     def written(self, now_ns: int) -> None:
         """The task sends something to this output."""
@@ -72,5 +43,4 @@ class ReadWrite:
 
     def take(self) -> Moments:
         """The interval's finished samples, in ms; items that still wait count when they are written."""
-        self._sampler.restart()
         return self._latency_ms.take()

@@ -18,6 +18,7 @@ from penstock.spark.envelope import Address, Envelope, ItemId, Tag, decode, dump
 from penstock.spark.plan import Plan
 from penstock.spark.routes import Settings, routes
 from penstock.spark.sourcing import SourceOrder
+from penstock.stats.clock_offset import Exchange
 
 PATIENCE_S = 20.0
 
@@ -34,6 +35,8 @@ class LoneWorker:
             lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in self.graph.streams},
             sampling=0.0,
         )
+        # The driver's clock is this machine's, unless a test says otherwise.
+        self.exchange: Exchange | None = Exchange(0, 0, 0, 0)
         self.acknowledged = 0
         self.marks: list[bytes] = []
         self.at: list[tuple[int, int]] = []
@@ -54,7 +57,7 @@ class LoneWorker:
         theirs_control.close()
 
     def start(self, task: str, replica: int = 0, source: SourceOrder | None = None) -> None:
-        order = worker.StartOrder(task, replica, self.settings, source)
+        order = worker.StartOrder(task, replica, self.settings, source, self.exchange)
         self.send(wire.frame(wire.START, msgspec.json.encode(order)))
 
     def give(

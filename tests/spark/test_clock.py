@@ -5,6 +5,7 @@ import queue
 import socket
 from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
 
 from penstock.flow.graph import Stream
@@ -27,6 +28,7 @@ class Bench:
             outbox=self.outbox,
             on_settings=lambda json: self.events.put(("settings", json)),
             on_joined=lambda: self.events.put(("joined", b"")),
+            on_exchange=lambda exchange: self.events.put(("exchange", msgspec.json.encode(exchange))),
             report=lambda: b"report",
             report_every_s=report_every_s,
         )
@@ -124,6 +126,14 @@ def test_settings_are_heard_however_they_are_cut_up(driver: Driver) -> None:
         ours.sendall(sent[at : at + 3])
     assert bench.next() == ("settings", b"one")
     assert bench.next() == ("settings", b"two")
+
+
+def test_exchanges_of_times_are_heard(driver: Driver) -> None:
+    ours, start = driver
+    bench = start()
+    bench.clock.start()
+    ours.sendall(wire.frame(wire.CLOCK, b"null") + wire.frame(wire.CLOCK, b"[1,2,3,4]"))
+    assert bench.next() == ("exchange", b"[1,2,3,4]")
 
 
 def test_the_process_goes_with_the_bridge(driver: Driver) -> None:

@@ -10,8 +10,8 @@ from penstock.spark.metrics import Failure, Ledger
 from penstock.stats.sketch import Sketch
 
 
-def said(**report: Any) -> bytes:
-    return msgspec.json.encode([report])
+def said(executor: str = "e1", **report: Any) -> bytes:
+    return msgspec.json.encode([{"executor": executor, "said": report}])
 
 
 def worker(
@@ -96,11 +96,55 @@ def test_backlog_is_what_was_sent_and_not_processed() -> None:
     assert ledger.backlog({"source->t": "t", "source->u": "u"}) == {"source": 0, "t": 20, "u": 0}
 
 
+RATES = {"useful_s": 0.5, "window_s": 1.0, "processed": 10, "emitted": 4}
+
+
+def interval(executor: str, replica: int, service_ms: float, count: int = 1) -> bytes:
+    """A second of a replica, and of the channel from replica 0 of the task before."""
+    service = {"count": count, "center": service_ms, "squares": 0.0}
+    times = {"latency_ms": {"count": count, "center": 10 * service_ms, "squares": 0.0}}
+    channel = {"stream": "s->t", "sender": 0, "receiver": replica, "times": times}
+    own = {"task": "t", "replica": replica, "rates": RATES, "service_ms": service}
+    return said(executor, interval=own, channels=[channel])
+
+
 def test_a_window_is_taken_once() -> None:
     ledger = Ledger()
-    rates = {"useful_s": 0.5, "window_s": 1.0, "processed": 10, "emitted": 4}
+    window = ledger.window()
     for _ in range(2):
-        ledger.add(said(interval={"task": "t", "replica": 1, "rates": rates}))
-    report = ledger.take_window().replicas["t", 1]
-    assert (report.rates.processed, report.rates.window_s) == (20, 2.0)
-    assert ledger.take_window().replicas == {}
+        ledger.add(interval("e1", 1, 3.0))
+    task = window.take_summary().tasks["t"]
+    assert (task.processed.sum, task.service_ms.count) == (20, 1)
+    assert window.take_summary().tasks == {}
+
+
+def test_everybody_who_looks_has_a_window() -> None:
+    ledger = Ledger()
+    early = ledger.window()
+    ledger.add(interval("e1", 0, 3.0))
+    late = ledger.window()
+    ledger.add(interval("e1", 0, 5.0))
+    assert early.take_summary().tasks["t"].service_ms.mean == 4.0
+    assert late.take_summary().tasks["t"].service_ms.mean == 5.0
+
+
+def test_replicas_of_all_executors_count_once_each() -> None:
+    """One second of a replica has three samples and the other one: they are put together before the mean."""
+    ledger = Ledger()
+    window = ledger.window()
+    ledger.add(interval("e1", 0, 1.0, count=3))
+    ledger.add(interval("e1", 0, 5.0, count=1))
+    ledger.add(interval("e2", 1, 8.0))
+    summary = window.take_summary()
+    assert summary.tasks["t"].service_ms.mean == 5.0
+    assert summary.tasks["t"].workers == {0: "e1", 1: "e2"}
+    assert summary.streams["s->t"].latency_ms.mean == 50.0
+
+
+def test_a_replica_that_moves_counts_where_it_is_now() -> None:
+    ledger = Ledger()
+    window = ledger.window()
+    ledger.add(interval("e1", 0, 1.0))
+    ledger.add(interval("e2", 0, 3.0))
+    task = window.take_summary().tasks["t"]
+    assert (task.service_ms.count, task.service_ms.mean, task.workers) == (1, 2.0, {0: "e2"})

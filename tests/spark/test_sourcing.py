@@ -17,9 +17,11 @@ from penstock.io.protocol import SourceClock
 from penstock.spark import sourcing as sourcing_module
 from penstock.spark import wire
 from penstock.spark.envelope import Envelope, decode
+from penstock.spark.flow_time import UNKNOWN_NS, FlowTime
 from penstock.spark.outbox import Outbox, OutStream
 from penstock.spark.routes import StreamRoute
 from penstock.spark.sourcing import Position, SourceOrder, Sourcing
+from penstock.stats.clock_offset import Exchange
 
 if TYPE_CHECKING:
     from penstock.spark.measure import Measurements
@@ -73,6 +75,10 @@ class Counted:
 
     def __init__(self) -> None:
         self.items = 0
+        self.lags_ns: list[int] = []
+
+    def sent_late(self, lag_ns: int) -> None:
+        self.lags_ns.append(lag_ns)
 
     def source_read(self, count: int, useful_ns: int) -> None:
         self.items += count
@@ -87,6 +93,7 @@ class Bench:
         self.marks: list[tuple[int, Position]] = []
         self.measured = Counted()
         self.outbox = Outbox(self._take, 1, with_ids=ids)
+        self.outbox.time.learn(Exchange(0, 0, 0, 0))
         stream = OutStream(self.outbox, Stream("s->t", "s", "out", "t", batch_lifetime_ms=lifetime_ms), 0)
         stream.lay(StreamRoute(1, 0, 1, 0, False), 1)
         self.outbox.streams = [stream]
@@ -225,6 +232,35 @@ def test_about_the_asked_share_is_tagged_with_its_due_time(benches: list[Bench],
     ]
     assert abs(len(tags) - share * count) <= 5 * (share * (1 - share) * count) ** 0.5 + (0 < share < 1)
     assert all(origin_ns == 1000 + item for item, origin_ns in tags)
+    assert len(bench.measured.lags_ns) == len(tags)
+
+
+def test_due_times_are_told_by_the_clock_of_the_driver(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([[0, 1]], due=True))
+    ahead_ns = 5_000_000_000
+    bench.outbox.time = FlowTime()
+    bench.sourcing.sample(1.0)
+    bench.run(Position(0, 0))
+    assert [tag.origin_ns for envelope in bench.envelopes for tag in envelope.tags] == [UNKNOWN_NS] * 2
+    bench.outbox.time.learn(Exchange(ahead_ns, 0, 0, ahead_ns))
+    bench.run(Position(0, 0))
+    tags = [tag for envelope in bench.envelopes[2:] for tag in envelope.tags]
+    assert [tag.origin_ns for tag in tags] == [1000 - ahead_ns, 1001 - ahead_ns]
+    assert all(abs(time.monotonic_ns() - ahead_ns - tag.emit_ns) < 60_000_000_000 for tag in tags)
+
+
+def test_a_fast_source_tags_no_more_than_is_worth_it(
+    benches: list[Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a second passed with every chunk, each of which takes far less than that."""
+    monkeypatch.setattr(sourcing_module, "_MARK_EVERY_NS", 0)
+    monkeypatch.setattr(sourcing_module, "_AFFORD_EVERY_NS", 0)
+    count = 20_000
+    source = Script([list(range(start, start + 500)) for start in range(0, count, 500)])
+    bench = bench_of(benches, source, lifetime_ms=3_600_000)
+    bench.sourcing.sample(1.0)
+    bench.run(Position(100, 0))
+    assert 500 <= len(bench.measured.lags_ns) < count / 2
 
 
 def test_another_share_takes_effect_at_once(benches: list[Bench]) -> None:

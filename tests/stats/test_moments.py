@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.stats.moments import Moments, OnlineMoments
+from penstock.stats.moments import Moments, OnlineMoments, moments_of
 
 values = st.lists(st.floats(-1e6, 1e6), max_size=30)
 
 
-def moments_of(numbers: list[float]) -> Moments:
+def one_by_one(numbers: list[float]) -> Moments:
     online = OnlineMoments()
     for number in numbers:
         online.add(number)
@@ -29,7 +29,7 @@ def close(left: Moments, right: Moments) -> bool:
 
 @given(values)
 def test_the_definition(numbers: list[float]) -> None:
-    moments = moments_of(numbers)
+    moments = one_by_one(numbers)
     assert moments.count == len(numbers)
     assert (moments.mean is None) == (not numbers)
     assert (moments.variance is None) == (len(numbers) < 2)
@@ -39,19 +39,24 @@ def test_the_definition(numbers: list[float]) -> None:
         assert moments.variance == pytest.approx(statistics.variance(numbers), rel=1e-6, abs=1e-3)
 
 
+@given(values)
+def test_all_at_once_is_the_same_as_one_by_one(numbers: list[float]) -> None:
+    assert close(moments_of(numbers), one_by_one(numbers))
+
+
 def test_no_digits_are_lost_far_from_zero() -> None:
-    moments = moments_of([1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16])
+    moments = one_by_one([1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16])
     assert moments.variance == pytest.approx(30.0)
 
 
 @given(values, values)
 def test_merging_is_pooling(left: list[float], right: list[float]) -> None:
-    assert close(moments_of(left).merged(moments_of(right)), moments_of(left + right))
+    assert close(one_by_one(left).merged(one_by_one(right)), one_by_one(left + right))
 
 
 @given(values, values, values)
 def test_merging_is_associative_and_commutative(a: list[float], b: list[float], c: list[float]) -> None:
-    one, two, three = moments_of(a), moments_of(b), moments_of(c)
+    one, two, three = one_by_one(a), one_by_one(b), one_by_one(c)
     assert close(one.merged(two).merged(three), one.merged(two.merged(three)))
     assert close(one.merged(two), two.merged(one))
 
@@ -61,14 +66,14 @@ def test_many_at_once_are_the_same_as_one_by_one(left: list[float], right: list[
     online = OnlineMoments()
     for number in left:
         online.add(number)
-    online.add_all(moments_of(right))
-    assert close(online.moments(), moments_of(left + right))
+    online.add_all(one_by_one(right))
+    assert close(online.moments(), one_by_one(left + right))
 
 
 def test_coefficient_of_variation() -> None:
-    assert moments_of([1.0, 3.0]).cv == pytest.approx(math.sqrt(2) / 2)
-    assert moments_of([1.0]).cv is None
-    assert moments_of([0.0, 0.0]).cv is None
+    assert one_by_one([1.0, 3.0]).cv == pytest.approx(math.sqrt(2) / 2)
+    assert one_by_one([1.0]).cv is None
+    assert one_by_one([0.0, 0.0]).cv is None
 
 
 def test_take_begins_anew() -> None:

@@ -1,7 +1,5 @@
 """A replica's reporter, driven by hand."""
 
-from random import Random
-
 from penstock.stats.baseline import SAMPLES
 from penstock.stats.moments import Moments
 from penstock.stats.replica_reporter import ReplicaReporter
@@ -10,20 +8,18 @@ from penstock.stats.snapshot_structs import LatencyKind
 MS = 1_000_000
 
 
-def reporter(kind: LatencyKind = "read_ready", sampling: float = 1.0) -> ReplicaReporter:
-    uniform = Random(3).random
-    return ReplicaReporter("prime", 2, latency_kind=kind, sampling=sampling, uniform=uniform, worker="e1")
+def reporter(kind: LatencyKind = "read_ready") -> ReplicaReporter:
+    return ReplicaReporter("prime", 2, latency_kind=kind)
 
 
 def work(replica: ReplicaReporter, start: int) -> None:
     """Two items in one envelope arrive at `start`, take 1 ms and 3 ms, and one is emitted at the end."""
     replica.arrived(start * MS, items=2)
-    replica.waited(start * MS, (start + 2) * MS)
     replica.read((start + 2) * MS)
-    replica.ready((start + 3) * MS)
+    replica.served(1 * MS, waited_ns=2 * MS)
     replica.read((start + 3) * MS)
     replica.wrote((start + 6) * MS)
-    replica.ready((start + 6) * MS)
+    replica.served(3 * MS)
     replica.worked(4 * MS, processed=2, emitted=1)
 
 
@@ -32,7 +28,7 @@ def test_a_report_of_everything() -> None:
     work(replica, 0)
     work(replica, 10)
     report = replica.report(5.0, cpu_s=0.5, backlog=7)
-    assert (report.task, report.replica, report.worker) == ("prime", 2, "e1")
+    assert (report.task, report.replica) == ("prime", 2)
     assert report.service_ms.mean == 2.0
     assert report.latency_ms == report.service_ms
     assert report.interarrival_ms.count == 3
@@ -66,10 +62,12 @@ def test_the_baseline_comes_from_the_first_reports() -> None:
     assert report.baseline_service_ms == 2.0
 
 
-def test_sampling_can_be_turned() -> None:
-    replica = reporter(sampling=0.0)
-    work(replica, 0)
-    assert replica.report(5.0).service_ms.mean is None
-    replica.set_sampling(1.0)
-    work(replica, 10)
-    assert replica.report(5.0).service_ms.mean == 2.0
+def test_the_latency_of_a_source_is_its_lag() -> None:
+    source = reporter()
+    source.lagged(2 * MS)
+    source.lagged(-1)
+    source.worked(5 * MS, processed=2, emitted=2)
+    report = source.report(5.0)
+    assert report.latency_ms == Moments(2, 1.0, 2.0)
+    assert report.service_ms.mean is None
+    assert source.report(5.0).latency_ms.mean is None

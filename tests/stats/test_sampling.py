@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.stats.sampling import Sampler
+from penstock.stats.sampling import MOST_PER_S, Sampler, affordable
 
 
 @given(st.floats(0.02, 0.98), st.integers(0, 2**32))
@@ -51,3 +51,11 @@ def test_the_probability_can_change() -> None:
 def test_a_bad_probability(probability: float) -> None:
     with pytest.raises(ValueError, match="sampling: a probability is between 0 and 1, not"):
         Sampler(probability, Random(1).random)
+
+
+@given(st.floats(0, 1), st.floats(0, 1e9))
+def test_the_share_is_kept_until_there_would_be_too_many(share: float, rate_per_s: float) -> None:
+    taken = affordable(share, rate_per_s)
+    assert taken <= share
+    assert taken * rate_per_s <= MOST_PER_S * 1.001
+    assert taken == share or taken * rate_per_s >= MOST_PER_S * 0.999

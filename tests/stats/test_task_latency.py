@@ -1,48 +1,17 @@
-"""Read-ready and read-write latency, with times given by hand."""
+"""Read-write latency, with times given by hand."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.stats.moments import Moments, OnlineMoments
-from penstock.stats.sampling import Sampler
-from penstock.stats.task_latency import NS_PER_MS, ReadReady, ReadWrite
+from penstock.stats.task_latency import NS_PER_MS, ReadWrite
 
 MS = int(NS_PER_MS)
 
 
-def everything() -> Sampler:
-    return Sampler(1.0, lambda: 0.5)
-
-
-def nothing() -> Sampler:
-    return Sampler(0.0, lambda: 0.5)
-
-
-def test_read_ready_is_the_time_until_the_next_item_can_be_read() -> None:
-    latency = ReadReady(everything())
-    for begin, end in ((0, 2), (10, 14)):
-        latency.read(begin * MS)
-        latency.ready(end * MS)
-    assert latency.take() == Moments(2, 3.0, 2.0)
-    assert latency.take() == Moments()
-
-
-def test_only_samples_are_timed() -> None:
-    latency = ReadReady(nothing())
-    latency.read(0)
-    latency.ready(5 * MS)
-    assert latency.take().mean is None
-
-
-def test_ready_without_a_read_is_nothing() -> None:
-    latency = ReadReady(everything())
-    latency.ready(5)
-    assert latency.take() == Moments()
-
-
 def test_read_write_is_the_time_until_the_next_write() -> None:
-    latency = ReadWrite(everything())
+    latency = ReadWrite()
     latency.read(0)
     latency.read(60 * MS)
     latency.written(100 * MS)
@@ -54,7 +23,7 @@ def test_read_write_is_the_time_until_the_next_write() -> None:
 
 
 def test_items_that_still_wait_count_in_the_next_interval() -> None:
-    latency = ReadWrite(everything())
+    latency = ReadWrite()
     latency.read(0)
     assert latency.take() == Moments()
     latency.written(8 * MS)
@@ -64,7 +33,7 @@ def test_items_that_still_wait_count_in_the_next_interval() -> None:
 @given(st.lists(st.lists(st.integers(0, 10**9), max_size=8), max_size=8))
 def test_read_write_equals_the_list_of_all_latencies(windows: list[list[int]]) -> None:
     """Each window reads at some times and writes at its end."""
-    latency = ReadWrite(everything())
+    latency = ReadWrite()
     expected = OnlineMoments()
     base = 0
     for window in windows:

@@ -11,6 +11,7 @@ import java.util.concurrent.ConcurrentHashMap;
 /** The executor's side of the control path: fetches settings, hands them to workers and pumps, sends reports up. */
 final class Agent {
   private static final long POLL_MS = 20;
+  private static final long EXCHANGE_OLD_NS = 1_000_000_000L;
   private static volatile Agent current;
 
   private final PenstockPlugin.DriverLink driver;
@@ -19,7 +20,15 @@ final class Agent {
   private final Map<String, Workers> workers = new HashMap<>();
   private final Map<String, List<String>> reports = new HashMap<>();
   private final Set<Pump> pumps = ConcurrentHashMap.newKeySet();
+  private volatile Exchange exchange;
   private volatile boolean closed;
+
+  /** A question to the driver and its answer: the first and last time by this clock, the two between by the driver's. */
+  record Exchange(long sentNs, long receivedNs, long answeredNs, long returnedNs) {
+    private long onTheWayNs() {
+      return returnedNs - sentNs - (answeredNs - receivedNs);
+    }
+  }
 
   private Agent(PenstockPlugin.DriverLink driver) {
     this.driver = driver;
@@ -129,7 +138,9 @@ final class Agent {
   }
 
   private void poll(Map<String, Long> known) throws Exception {
+    long sentNs = System.nanoTime();
     PenstockPlugin.News news = driver.poll(known, takeReports());
+    note(new Exchange(sentNs, news.receivedNs(), news.answeredNs(), System.nanoTime()));
     for (Settings newer : news.settings()) {
       adopt(newer);
     }
@@ -137,6 +148,24 @@ final class Agent {
       closeRun(run);
       driver.poll(known(), takeReports());
     }
+  }
+
+  /** The fastest exchange of the last second tells workers most about how this clock and the driver's differ. */
+  private void note(Exchange fresh) {
+    Exchange held = exchange;
+    if (held == null
+        || fresh.onTheWayNs() <= held.onTheWayNs()
+        || fresh.returnedNs() - held.returnedNs() > EXCHANGE_OLD_NS) {
+      exchange = fresh;
+    }
+  }
+
+  /** For workers, as JSON: the four times, or null before the first question was answered. */
+  String exchange() {
+    Exchange held = exchange;
+    return held == null
+        ? "null"
+        : Reports.text(new long[] {held.sentNs(), held.receivedNs(), held.answeredNs(), held.returnedNs()});
   }
 
   /** New replicas are up before anybody is told to send to them, so the first items do not wait for a fork. */

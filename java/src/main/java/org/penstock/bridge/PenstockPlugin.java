@@ -27,14 +27,15 @@ public final class PenstockPlugin implements SparkPlugin {
   /** A partition of a source has run dry. */
   record SourceDone(String run, int partition) {}
 
-  /** Newer settings, and the runs that are over. */
-  record News(List<Settings> settings, List<String> closed) {}
+  /** Newer settings, the runs that are over, and when (by the driver's clock) the question came and was answered. */
+  record News(List<Settings> settings, List<String> closed, long receivedNs, long answeredNs) {}
 
   @Override
   public DriverPlugin driverPlugin() {
     return new DriverPlugin() {
       @Override
       public Object receive(Object json) throws JsonProcessingException {
+        long receivedNs = System.nanoTime();
         Message message = Reports.JSON.readValue((String) json, Message.class);
         if (message.starts() != null) {
           Run run = Runs.get(message.starts().run());
@@ -47,16 +48,16 @@ public final class PenstockPlugin implements SparkPlugin {
           }
           return 0L;
         }
-        return Reports.text(answer(message.poll()));
+        return Reports.text(answer(message.poll(), receivedNs));
       }
     };
   }
 
-  private static News answer(Poll poll) {
+  private static News answer(Poll poll, long receivedNs) {
     poll.reports().forEach((id, reports) -> {
       Run run = Runs.get(id);
       if (run != null) {
-        reports.forEach(run::report);
+        reports.forEach(report -> run.report(poll.executor(), report));
       }
     });
     List<Settings> newer = new ArrayList<>();
@@ -73,7 +74,7 @@ public final class PenstockPlugin implements SparkPlugin {
       }
     });
     Runs.noteHeld(poll.executor(), poll.known().keySet());
-    return new News(newer, closed);
+    return new News(newer, closed, receivedNs, System.nanoTime());
   }
 
   @Override

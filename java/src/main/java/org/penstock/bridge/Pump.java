@@ -221,6 +221,7 @@ final class Pump {
     StringBuilder order = new StringBuilder();
     order.append("{\"task\":\"").append(stages[stage].task()).append("\",\"replica\":").append(replica);
     order.append(",\"settings\":").append(now.json());
+    order.append(",\"exchange\":").append(agent.exchange());
     if (source != null && stage == 0) {
       try {
         order.append(",\"source\":{\"position\":").append(mark == null ? source.offset() : mark);

@@ -162,13 +162,13 @@ public final class Run {
     return await(() -> flowing >= inBatch, timeoutMs);
   }
 
-  synchronized void report(String json) {
+  synchronized void report(String executor, String json) {
     if (reports.size() < REPORTS_KEPT) {
-      reports.add(json);
+      reports.add("{\"executor\":" + Reports.text(executor) + ",\"said\":" + json + "}");
     }
   }
 
-  /** The reports since the last call, as one JSON array: one crossing into Python whatever their number. */
+  /** The reports since the last call, each with its executor, as one JSON array: one crossing into Python whatever their number. */
   public synchronized String drainReports() {
     String all = "[" + String.join(",", reports) + "]";
     reports.clear();

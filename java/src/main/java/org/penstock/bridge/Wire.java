@@ -21,6 +21,7 @@ public final class Wire {
   /** Bridge to worker, control channel. */
   public static final byte SETTINGS = 5; // JSON
   public static final byte JOINED = 6; // the workers of chained tasks have ended
+  public static final byte CLOCK = 7; // JSON: the latest exchange of times with the driver
 
   /** Worker to bridge, data channel. */
   public static final byte OUT = 16; // i64 acknowledged, i32 target, u8 stage (255: another layer), envelope

@@ -98,6 +98,10 @@ final class Workers {
     agent.report(run.id(), json);
   }
 
+  String exchange() {
+    return agent.exchange();
+  }
+
   void close() {
     Zygote parent;
     synchronized (this) {

@@ -10,6 +10,7 @@ BENCHES = {
     "throughput": "penstock.bench.throughput",
     "cpu": "penstock.bench.cpu",
     "idle": "penstock.bench.idle",
+    "overhead": "penstock.bench.overhead",
     "switch": "penstock.bench.switch",
     "boundary": "penstock.bench.boundary",
     "simulator": "penstock.bench.simulator",

@@ -14,13 +14,14 @@ from typing import Any, Literal
 import msgspec
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.control.decision_log import Entry
 from penstock.durations import milliseconds, seconds
-from penstock.flow.chains import all_chains
 from penstock.flow.errors import FlowError
 from penstock.flow.layers import Layout
 from penstock.spark.bridge import Bridge
+from penstock.spark.changes import Change, change
 from penstock.spark.metrics import Ledger, Metrics
-from penstock.spark.routes import Settings, routes
+from penstock.spark.routes import Settings
 from penstock.spark.view import View
 from penstock.stats.snapshot import Snapshot
 
@@ -78,6 +79,7 @@ class Job:
         self._progress: deque[dict[str, Any]] = deque(maxlen=_PROGRESS_KEPT)
         self._state: State = "running"
         self._error: JobFailed | None = None
+        self._decisions: Callable[[], list[Entry]] = list
         self._changing = threading.RLock()
         self._over = threading.Event()
         self._monitor = threading.Thread(target=self._watch, name="penstock-monitor", daemon=True)
@@ -93,6 +95,11 @@ class Job:
     def layout(self) -> Layout:
         """Where everything is placed now."""
         return self._layout
+
+    @property
+    def slots(self) -> int:
+        """The task slots that Spark has, all of which the flow may take."""
+        return self._slots
 
     @property
     def last_progress(self) -> dict[str, Any] | None:
@@ -115,9 +122,9 @@ class Job:
             raise self._error
         return over
 
-    def await_end(self, timeout_s: float) -> bool:
+    def await_end(self, timeout_s: float | None) -> bool:
         """Whether the flow is over, well or not, within that time."""
-        return self._over.wait(max(0.0, timeout_s))
+        return self._over.wait(None if timeout_s is None else max(0.0, timeout_s))
 
     def stop(self, timeout: Duration = "60 s") -> None:
         """Let the sources end, drain everything, commit, and leave nothing behind.
@@ -139,6 +146,14 @@ class Job:
         pools = {task.name: self._layout.unit_of(task.name).pool for task in self._layout.graph.tasks}
         return self._ledger.metrics(dict(self._settings.active), pools)
 
+    def decisions(self) -> list[Entry]:
+        """What its controller decided and what came of it, oldest first; none without a controller."""
+        return self._decisions()
+
+    def report_decisions(self, entries: Callable[[], list[Entry]]) -> None:
+        """Where `decisions` finds them: said by whoever controls the job."""
+        self._decisions = entries
+
     def snapshot(self, interval_s: float) -> Snapshot:
         """What was measured since the last call, `interval_s` seconds ago, as a policy reads it."""
         return self._view.snapshot(interval_s)
@@ -151,22 +166,26 @@ class Job:
         self,
         replicas: Mapping[str, int],
         lifetimes_ms: Mapping[str, float],
-        chains: Sequence[Sequence[str]] = (),
-    ) -> None:
-        """Turn all switches of a decision; pools grow at a boundary when they have to."""
+        chains: Sequence[Sequence[str]] | None = None,
+        pools: Mapping[str, int] | None = None,
+    ) -> float | None:
+        """Turn all switches of a decision at once; the gap in ms (0: no boundary), None if none turned."""
         with self._changing:
             self._check_running()
-            for task, count in replicas.items():
-                if count > self._layout.unit_of(task).pool:
-                    largest = self._layout.graph.task(task).parallelism.max
-                    self.set_pool(task, min(largest, max(count, 2 * self._layout.unit_of(task).pool)))
-            lifetimes = {**self._settings.lifetime_ms, **lifetimes_ms}
-            self._publish(msgspec.structs.replace(self._settings, lifetime_ms=lifetimes))
-            if chains:
-                self.set_chains(chains)
-            for task, count in replicas.items():
-                if count != self._settings.active[task]:
-                    self.set_active(task, count)
+            return self._turn(
+                change(
+                    self._layout,
+                    self._settings,
+                    active=replicas,
+                    lifetimes_ms=lifetimes_ms,
+                    chains=chains,
+                    pools=pools,
+                )
+            )
+
+    def await_effect(self, timeout_s: float) -> bool:
+        """Wait until every executor has started and told its workers what was changed last; True if so."""
+        return self._bridge.await_adopted(round(timeout_s * 1000))
 
     def set_active(self, task: str, replicas: int) -> None:
         """Use that many replicas of a task's pool, from the next envelope on.
@@ -175,38 +194,19 @@ class Job:
         """
         with self._changing:
             self._check_running()
-            unit = self._layout.unit_of(task)
-            if not 1 <= replicas <= unit.pool:
-                raise FlowError(
-                    f'{replicas} active replicas of task "{task}" are outside its pool of {unit.pool};'
-                    f" resize it first with set_pool"
-                )
-            together = self._layout.abreast_of(task)
-            by_key = any(
-                stream.wiring == "key" for name in together for stream in self._layout.graph.inputs_of(name)
-            )
-            active = {**self._settings.active, **dict.fromkeys(together, replicas)}
-            changed = msgspec.structs.replace(self._settings, active=active)
-            if by_key:
-                self._at_boundary(lambda: self._publish(changed))
-            else:
-                self._publish(changed)
+            self._turn(change(self._layout, self._settings, active={task: replicas}))
 
     def set_chains(self, chains: Sequence[Sequence[str]]) -> None:
         """Run the tasks of each chain in one process, and all others in their own, from the next item on."""
         with self._changing:
             self._check_running()
-            chosen = [chain for chain in all_chains(self._layout, chains) if len(chain) > 1]
-            if chosen != self._settings.chains:
-                self._publish(msgspec.structs.replace(self._settings, chains=chosen))
+            self._turn(change(self._layout, self._settings, chains=chains))
 
     def set_batch_lifetime(self, stream: str, lifetime: Duration) -> None:
         """Ship the envelopes of a stream after that time, from the next one on; 0 ships at once."""
         with self._changing:
             self._check_running()
-            name = self._layout.graph.stream(stream).name
-            lifetimes = {**self._settings.lifetime_ms, name: milliseconds(lifetime)}
-            self._publish(msgspec.structs.replace(self._settings, lifetime_ms=lifetimes))
+            self._turn(change(self._layout, self._settings, lifetimes_ms={stream: milliseconds(lifetime)}))
 
     def set_sampling(self, rate: float) -> None:
         """Measure that share of the items."""
@@ -233,23 +233,37 @@ class Job:
         """Change how many replicas a task may have at the next boundary, without a restart; its gap in ms."""
         with self._changing:
             self._check_running()
-            layout = self._layout.with_pools({task: replicas})
-            if layout.slots > self._slots:
-                raise FlowError(
-                    f'a pool of {replicas} for task "{task}" needs {layout.slots} task slots'
-                    f" and Spark has {self._slots}"
-                )
-            active = {
-                name: min(count, layout.unit_of(name).pool) for name, count in self._settings.active.items()
-            }
-            changed = msgspec.structs.replace(self._settings, routes=routes(layout), active=active)
+            return self._turn(change(self._layout, self._settings, pools={task: replicas})) or 0.0
 
-            def change() -> None:
-                self._layout = layout
-                self._bridge.change(layout)
-                self._publish(changed)
+    def _turn(self, planned: Change) -> float | None:
+        """Change the flow now, and at a boundary what has to wait for one.
 
-            return self._at_boundary(change)
+        The gap of that boundary in ms, 0 if there was none, and None if there was nothing to change.
+        """
+        if planned.at_boundary is not None:
+            self._check_slots(planned.at_boundary[0])
+        changed = planned.at_once != self._settings
+        if changed:
+            self._publish(planned.at_once)
+        if planned.at_boundary is None:
+            return 0.0 if changed else None
+        layout, settings = planned.at_boundary
+
+        def move() -> None:
+            self._layout = layout
+            self._bridge.change(layout)
+            self._publish(settings)
+
+        return self._at_boundary(move)
+
+    def _check_slots(self, layout: Layout) -> None:
+        if layout.slots <= self._slots:
+            return
+        pools = [f'{unit.pool} for "{unit.tasks[0]}"' for layer in layout.layers for unit in layer.units]
+        raise FlowError(
+            f'flow "{layout.graph.name}" with pools of {", ".join(pools)} needs {layout.slots} task slots'
+            f" and Spark has {self._slots}; choose a smaller pool or start Spark with more"
+        )
 
     def _at_boundary(self, change: Callable[[], None]) -> float:
         batch = self._bridge.batch()

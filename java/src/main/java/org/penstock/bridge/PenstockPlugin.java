@@ -69,6 +69,7 @@ public final class PenstockPlugin implements SparkPlugin {
         return;
       }
       run.endBatchIfOld();
+      run.noteAdopted(poll.executor(), version);
       if (run.settings().version() > version) {
         newer.add(run.settings());
       }

@@ -17,6 +17,7 @@ public final class Run {
   private final Map<String, Integer> widths = new HashMap<>();
   private final List<String> reports = new ArrayList<>();
   private final Set<Integer> dry = new HashSet<>();
+  private final Map<String, Long> adopted = new HashMap<>(); // by executor: the version its workers were told
   private Settings settings;
   private FlowSource.Spec source;
   private long batch = -1;
@@ -64,6 +65,20 @@ public final class Run {
 
   synchronized Settings settings() {
     return settings;
+  }
+
+  synchronized void noteAdopted(String executor, long version) {
+    Long before = adopted.put(executor, version);
+    if (before == null || before != version) {
+      notifyAll();
+    }
+  }
+
+  /** Waits until every executor has told its workers what was published last; new replicas are up by then. */
+  public synchronized boolean awaitAdopted(long timeoutMs) throws InterruptedException {
+    long version = settings.version();
+    return await(
+        () -> !adopted.isEmpty() && adopted.values().stream().allMatch(known -> known >= version), timeoutMs);
   }
 
   /** Ends the batch that runs now and holds the next one at the gate; `closing` tells the workers that it was the last. */

@@ -24,6 +24,11 @@ $(STAMPS)/package: pyproject.toml hatch_build.py $(STAMPS)/locked $(STAMPS)/jdk
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
 	touch $@
 
+# For tests only; without it those of the reports' pages are skipped.
+$(STAMPS)/chromium: scripts/install_chromium.sh $(STAMPS)/python
+	scripts/install_chromium.sh
+	touch $@
+
 bridge: $(STAMPS)/bridge
 
 $(STAMPS)/bridge: $(JAVA) penstock/spark/build_bridge.py $(STAMPS)/package
@@ -39,7 +44,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint
+test: lint $(STAMPS)/chromium
 	$(BIN)/python -m pytest
 
 # The tests of the runtime once more, with two executors in processes of their own.

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from penstock.apps.tally import Interval
+from penstock.report.colours import BLACK, BLUE, GREEN, GREY, ORANGE
 
 SHOWN = 12
 
@@ -68,32 +69,45 @@ def draw(outcome: Outcome, path: Path) -> bool:
     """Latency and rate over time, as a picture; False if there is nothing to draw it with."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import LogFormatter
     except ImportError:
         return False
     times = [one.time_s for one in outcome.intervals]
     figure = Figure(figsize=(9, 6), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
-    for name, values in (
-        ("mean", [one.mean_ms for one in outcome.intervals]),
-        ("p95", [one.p95_ms for one in outcome.intervals]),
-        ("p99", [one.p99_ms for one in outcome.intervals]),
+    for name, style, shade, values in (
+        ("mean", "-", BLUE, [one.mean_ms for one in outcome.intervals]),
+        ("p95", "--", ORANGE, [one.p95_ms for one in outcome.intervals]),
+        ("p99", ":", GREEN, [one.p99_ms for one in outcome.intervals]),
     ):
-        above.plot(times, [float("nan") if value is None else value for value in values], label=name)
+        known = [float("nan") if value is None else value for value in values]
+        above.plot(times, known, style, color=shade, label=name)
     above.axhline(
-        outcome.bound_ms, color="black", linestyle="--", label=f"bound of the mean, {outcome.bound_ms:g} ms"
+        outcome.bound_ms, color=BLACK, linewidth=1, label=f"bound of the mean, {outcome.bound_ms:g} ms"
     )
-    above.set_yscale("log")
-    above.set_ylabel("latency from due time to sink, ms")
-    above.legend(loc="upper left")
-    below.plot(times, [one.offered_per_s for one in outcome.intervals], label="offered")
-    below.plot(times, [one.arrived_per_s for one in outcome.intervals], label="arrived")
-    below.set_ylabel("items/s")
-    below.set_xlabel("seconds")
-    below.legend(loc="upper left")
+    above.set(yscale="log", ylabel="latency from due time to sink [ms]")
+    for axis_ticks in (above.yaxis.set_major_formatter, above.yaxis.set_minor_formatter):
+        axis_ticks(LogFormatter(minor_thresholds=(2, 0.5)))
+    below.plot(
+        times, [one.offered_per_s for one in outcome.intervals], color=BLUE, linewidth=3, label="offered"
+    )
+    below.plot(times, [one.arrived_per_s for one in outcome.intervals], color=ORANGE, label="arrived")
+    below.set(ylabel="items/s", xlabel="time [s]")
     replicas = below.twinx()
-    replicas.step(times, [one.replicas for one in outcome.intervals], where="post", color="grey")
-    replicas.set_ylabel("active testers (grey)")
+    replicas.step(
+        times,
+        [one.replicas for one in outcome.intervals],
+        where="post",
+        color=GREY,
+        linestyle="--",
+        label="testers",
+    )
+    replicas.set_ylabel("active testers (dashed)")
     replicas.set_yticks(range(max((one.replicas for one in outcome.intervals), default=0) + 2))
+    for axes in (above, below):
+        # Above the plot, where it hides nothing.
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize="small")
+        axes.grid(visible=True, linewidth=0.3)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     return True

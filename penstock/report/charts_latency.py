@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from penstock.report.colours import BLACK, colour
-from penstock.report.grid import grid, shade, steps, union
+from penstock.report.grid import WIDE, grid, shade, steps, union
 from penstock.report.history import History
 from penstock.report.latency_parts import KINDS, Part, latency_parts
 from penstock.report.metrics import held
@@ -28,11 +28,12 @@ def latency(histories: Sequence[History]) -> Figure | None:
         p95s = history.p95s_ms(name)
         if any(value is not None for value in p95s):
             steps(axes, history, p95s, label="95th percentile", color=colour(1), linestyle="--")
-        label = f"bound of the {spec.statistic}: {spec.latency_ms:g} ms"
-        axes.axhline(spec.latency_ms, color=BLACK, linestyle=":", linewidth=1.2, label=label)
-        axes.set_ylabel(f"{name}\nlatency [ms]")
+        axes.axhline(spec.latency_ms, color=BLACK, linestyle=":", linewidth=1.4, label="bound")
+        if any(value is not None and value > WIDE * spec.latency_ms for value in history.latencies_ms(name)):
+            axes.set_yscale("log")
+        axes.set_ylabel(f"{name}: {spec.statistic} ≤ {spec.latency_ms:g} ms\nlatency [ms]")
 
-    return grid(histories, names, row, from_zero=True)
+    return grid(histories, names, row, from_zero=True, same_scale=True)
 
 
 def parts_over_time(histories: Sequence[History]) -> Figure | None:

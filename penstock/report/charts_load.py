@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from penstock.report.colours import BLACK, GREY, colour
 from penstock.report.grid import grid, steps, union
 from penstock.report.history import History
-from penstock.report.metrics import needed, throughput
+from penstock.report.metrics import needed
 
 
 def rate(histories: Sequence[History]) -> Figure | None:
@@ -23,14 +23,11 @@ def rate(histories: Sequence[History]) -> Figure | None:
                     known = [s.tasks[name].rate_total for s in history.snapshots]
                     values = [k if k is not None else v for k, v in zip(known, values, strict=True)]
                 style = ("-", "--", ":", "-.")[which % 4]
-                steps(axes, history, values, label=f"{label}: {name}", color=colour(number), linestyle=style)
-        rates = throughput(history)
-        if rates is not None:
-            due = [due for due, _ in rates]
-            steps(axes, history, due, label="due at the sinks", color=GREY, linestyle=":")
+                look = {"color": colour(number), "linestyle": style, "linewidth": 3.0 - 1.6 * number}
+                steps(axes, history, values, label=f"{label}: {name}", **look)
         axes.set_ylabel("items/s")
 
-    return grid(histories, ["rate"], row, from_zero=True)
+    return grid(histories, ["rate"], row, from_zero=True, same_scale=True)
 
 
 def replicas(histories: Sequence[History]) -> Figure | None:
@@ -57,7 +54,7 @@ def replicas(histories: Sequence[History]) -> Figure | None:
         axes.set_ylabel(f"{name}\nreplicas")
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
-    return grid(histories, names, row, from_zero=True)
+    return grid(histories, names, row, from_zero=True, same_scale=True)
 
 
 def cpu(histories: Sequence[History]) -> Figure | None:
@@ -68,7 +65,7 @@ def cpu(histories: Sequence[History]) -> Figure | None:
         leased = [snapshot.cores_leased for snapshot in history.snapshots]
         if any(value is not None for value in whole):
             steps(axes, history, whole, label="everything", color=BLACK, linewidth=2)
-            steps(axes, history, leased, label="there are", color=GREY, linestyle=":")
+            steps(axes, history, leased, label="leased", color=GREY, linestyle=":")
         for number, name in enumerate(history.snapshots[-1].tasks):
             tasks = [snapshot.tasks[name] for snapshot in history.snapshots]
             values = [None if t.cpu is None else t.cpu * t.parallelism for t in tasks]
@@ -76,7 +73,7 @@ def cpu(histories: Sequence[History]) -> Figure | None:
             steps(axes, history, values, label=name, color=colour(number), linestyle=style)
         axes.set_ylabel("busy cores")
 
-    return grid(histories, ["cpu"], row, from_zero=True)
+    return grid(histories, ["cpu"], row, from_zero=True, same_scale=True)
 
 
 def _named(history: History, kind: str) -> list[str]:

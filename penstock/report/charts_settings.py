@@ -23,7 +23,7 @@ def lifetimes(histories: Sequence[History]) -> Figure | None:
             steps(axes, history, values, label=stream.name, color=colour(number), linestyle=style)
         axes.set_ylabel("batch lifetime [ms]")
 
-    return grid(histories, ["lifetimes"], row, from_zero=True)
+    return grid(histories, ["lifetimes"], row, from_zero=True, same_scale=True)
 
 
 def chains(histories: Sequence[History]) -> Figure | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,14 +11,9 @@ from penstock.report.colours import VIOLATED
 from penstock.report.history import History
 
 WIDTH_IN, ROW_IN = 9.0, 2.3
-LEGEND: Final[dict[str, Any]] = {
-    "loc": "lower left",
-    "bbox_to_anchor": (0.0, 1.0),
-    "frameon": False,
-    "fontsize": "small",
-    "borderaxespad": 0.2,
-    "ncols": 6,
-}
+COLUMN_IN = 6.0
+# Above this many times the bottom of a scale, small values could not be read on it.
+WIDE = 8.0
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -32,42 +27,58 @@ def grid(
     draw: Callable[[Axes, History, str], None],
     *,
     from_zero: bool = False,
+    same_scale: bool = False,
     time_axis: bool = True,
     row_in: float = ROW_IN,
 ) -> Figure | None:
-    """A row for each name, a column for each recording; legends stand above their plots."""
+    """A row for each name, a column for each recording; the legend stands above, where it hides nothing."""
     if not rows:
         return None
     count = len(histories)
-    size = (WIDTH_IN if count == 1 else 6.0 * count, row_in * len(rows) + 0.7)
-    figure = Figure(figsize=size, layout="constrained")
+    width_in = WIDTH_IN if count == 1 else COLUMN_IN * count
+    figure = Figure(figsize=(width_in, row_in * len(rows) + 0.7), layout="constrained")
     plots = figure.subplots(
-        len(rows),
-        count,
-        squeeze=False,
-        sharex="col" if time_axis else False,
-        sharey="row" if from_zero else False,
+        len(rows), count, squeeze=False, sharex=time_axis, sharey="row" if same_scale else False
     )
     for column, history in enumerate(histories):
         for line, name in enumerate(rows):
-            axes = plots[line, column]
-            draw(axes, history, name)
-            axes.grid(visible=True, linewidth=0.3)
-            if axes.get_legend_handles_labels()[0]:
-                axes.legend(**{**LEGEND, "ncols": 6 if count == 1 else 4})
-            if from_zero:
-                axes.set_ylim(bottom=0)
+            draw(plots[line, column], history, name)
         if count > 1:
-            plots[0, column].set_title(history.name, fontweight="bold", pad=24)
+            plots[0, column].set_title(history.name, fontweight="bold")
         if time_axis:
             plots[-1, column].set_xlabel("time [s]")
+    for axes in plots.flat:
+        axes.grid(visible=True, linewidth=0.3)
+        axes.set_axisbelow(True)
+        if time_axis:
+            axes.set_xlim(0, max(history.ends_s[-1] for history in histories))
+        if from_zero and axes.get_yscale() == "linear":
+            axes.set_ylim(bottom=0)
+    _legend(figure, plots.flat, columns=max(2, int(width_in / 1.6)))
     return figure
+
+
+def _legend(figure: Figure, plots: Iterable[Axes], columns: int) -> None:
+    """Every label once."""
+    found: dict[str, Any] = {}
+    for axes in plots:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
+        figure.legend(
+            found.values(),
+            found.keys(),
+            loc="outside upper left",
+            ncols=columns,
+            frameon=False,
+            fontsize="small",
+        )
 
 
 def steps(axes: Axes, history: History, values: Sequence[float | None], **look: Any) -> None:
     """A value for each interval, drawn over the whole of it; what is unknown leaves a gap."""
     heights = [float("nan") if value is None else float(value) for value in values]
-    axes.stairs(heights, [*history.begins_s, history.ends_s[-1]], baseline=None, **look)
+    axes.stairs(heights, [*history.begins_s, history.ends_s[-1]], baseline=None, **{"linewidth": 1.6, **look})
 
 
 def shade(axes: Axes, history: History, chosen: Sequence[bool]) -> None:

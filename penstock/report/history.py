@@ -7,7 +7,6 @@ from pathlib import Path
 
 from penstock.control.decision_log import Entry
 from penstock.control.recording import RecordingError, decisions_path, read_decisions, read_snapshots
-from penstock.policy.decision import Reason
 from penstock.policy.measured import sequence_latency_ms
 from penstock.report.errors import PictureError
 from penstock.stats.snapshot import ConstraintSpec, Snapshot
@@ -69,16 +68,6 @@ class History:
         tasks = self.snapshots[-1].tasks
         inner = [name for name, task in tasks.items() if task.kind == "task"]
         return [name for name in inner if tasks[name].elastic] or inner
-
-    def reasons(self) -> list[tuple[float, Reason]]:
-        """Every reason with the time of its decision."""
-        times = dict(enumerate(self.ends_s))
-        return [
-            (times[entry.number], reason)
-            for entry in self.entries
-            if entry.number in times
-            for reason in entry.decision.reasons
-        ]
 
 
 def read_history(path: Path) -> History:

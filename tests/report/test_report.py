@@ -1,0 +1,130 @@
+"""Reports of small recordings: everything is drawn, and the page needs nothing but itself."""
+
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
+from penstock.policy.decision import Reason, Refusal
+from penstock.report import charts_load
+from penstock.report.charts import CHARTS
+from penstock.report.errors import PictureError
+from penstock.report.history import read_history
+from penstock.report.page import page
+from penstock.report.report import write_report
+from tests.report.browser import console_messages
+from tests.report.recordings import decision, history, simulated, snapshot
+
+REFERENCE = re.compile(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)')
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    place = tmp_path_factory.mktemp("recordings")
+    return [
+        simulated(place / "chained.jsonl", "livestream", "tenth", "nephele", 15),
+        simulated(place / "fixed.jsonl", "livestream", "tenth", "static", 15),
+    ]
+
+
+@pytest.fixture(scope="module")
+def report(recordings: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(recordings, tmp_path_factory.mktemp("report"))
+
+
+def test_every_picture_is_there(report: Path) -> None:
+    assert {path.stem for path in report.parent.glob("*.png")} == {chart.name for chart in CHARTS}
+    for path in report.parent.glob("*.png"):
+        with Image.open(path) as picture:
+            assert picture.width > 600
+            assert len(picture.convert("RGB").getcolors(1 << 20) or []) > 10, f"{path.name} is empty"
+
+
+def test_the_page_refers_to_nothing_outside(report: Path) -> None:
+    text = report.read_text()
+    references = [first or second for first, second in REFERENCE.findall(text)]
+    assert len(references) > len(CHARTS)
+    assert [found for found in references if not found.startswith("data:")] == []
+    assert text.count("data:image/png;base64,") == len(CHARTS)
+
+
+def test_the_page_opens_in_a_browser_without_an_error(report: Path, tmp_path: Path) -> None:
+    seen, messages = console_messages(report, tmp_path)
+    assert messages == []
+    assert "live: intervals held" in seen
+    assert "chained" in seen
+
+
+def test_the_browser_would_tell(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.html"
+    bad.write_text('<html><body><img alt="gone" src="gone.png"><script>nothing()</script></body></html>')
+    _, messages = console_messages(bad, tmp_path)
+    assert any("nothing is not defined" in message for message in messages)
+    assert "broken picture: gone" in messages
+
+
+def test_one_recording_without_decisions_or_chains_is_enough() -> None:
+    drawn = {chart.name for chart in CHARTS if chart.draw([history(snapshot())]) is not None}
+    assert drawn == {chart.name for chart in CHARTS} - {"chains", "decisions"}
+
+
+def test_reasons_and_refusals_are_told_and_escaped() -> None:
+    told = decision(
+        3,
+        reasons=[Reason(rule="rebalance", why="queue < 5 & growing")],
+        refused=[Refusal(guard="cool_down", task="work", why="too soon")],
+    )
+    text = page([history(snapshot(), decided=[told])], {})
+    assert "rebalance: queue &lt; 5 &amp; growing" in text
+    assert "held back by cool_down: too soon" in text
+    assert "work: 2 → 3 replicas" in text
+
+
+def test_figures_of_both_recordings_stand_side_by_side(report: Path) -> None:
+    text = report.read_text()
+    held = re.search(r"live: intervals held</td>(.*?)</tr>", text)
+    assert held is not None
+    assert len(re.findall(r"\d+\.\d%", held[1])) == 2
+
+
+def test_active_replicas_are_drawn_as_they_were() -> None:
+    figure = charts_load.replicas([history(snapshot(replicas=2), snapshot(replicas=5))])
+    assert figure is not None
+    lines = {patch.get_label(): patch for patch in figure.axes[0].patches}
+    assert set(lines) == {"pool", "active", "needed"}
+    values, edges, _ = lines["active"].get_data()  # type: ignore[attr-defined]
+    assert list(values) == [2, 5]
+    assert list(edges) == [0, 5, 10]
+
+
+def test_the_command(recordings: list[Path], tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["report", str(recordings[0]), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out" / "index.html").exists()
+
+
+def test_recordings_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    missing, empty, broken = (tmp_path / name for name in ("missing.jsonl", "empty.jsonl", "broken.jsonl"))
+    empty.touch()
+    broken.write_text('{"version": 2}\n')
+    for path, complaint in (
+        (missing, "missing.jsonl cannot be read: No such file or directory"),
+        (empty, "empty.jsonl is empty; it must hold at least one snapshot"),
+        (broken, "broken.jsonl, line 1: version"),
+    ):
+        with pytest.raises(PictureError, match=re.escape(complaint)):
+            read_history(path)
+    refused = CliRunner().invoke(app, ["report", str(missing), "--out", str(tmp_path / "out")])
+    assert refused.exit_code == 2
+    assert "cannot be read" in refused.stderr
+
+
+def test_recordings_of_the_same_name_are_told_apart(recordings: list[Path], tmp_path: Path) -> None:
+    other = tmp_path / "other" / recordings[0].name
+    other.parent.mkdir()
+    other.write_bytes(recordings[0].read_bytes())
+    text = write_report([recordings[0], other], tmp_path / "out").read_text()
+    assert str(other.with_suffix("")) in text

@@ -72,6 +72,7 @@ def _task(task: Task, summary: TaskSummary, active: int, interval_s: float) -> T
         interarrival_cv=summary.interarrival_cv.mean,
         queue_wait_ms=summary.queue_wait_ms.mean,
         latency_ms=summary.latency_ms.mean,
+        lag_ms=summary.lag_ms.mean,
         latency_kind=None if is_source else task.latency,
         utilization=summary.utilization.mean,
         utilization_max=summary.utilization.largest,

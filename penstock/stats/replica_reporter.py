@@ -50,7 +50,7 @@ class ReplicaReporter:
             self._waited_ns.append(waited_ns)
 
     def lagged(self, lag_ns: int) -> None:
-        """A source sends a sampled item so long after it was due: so long it stayed in the source."""
+        """A source sends a sampled item so long after it was due."""
         self._lagged_ns.append(lag_ns)
 
     def worked(self, useful_ns: int, processed: int, emitted: int) -> None:
@@ -79,6 +79,7 @@ class ReplicaReporter:
             interarrival_ms=self._arrivals.take(),
             queue_wait_ms=_moments_ms(self._waited_ns),
             latency_ms=self._latency_ms(service_ms),
+            lag_ms=_moments_ms(self._lagged_ns),
             cpu_s=cpu_s,
             backlog=backlog,
             baseline_service_ms=self._baseline.service_ms,
@@ -88,9 +89,7 @@ class ReplicaReporter:
         return report
 
     def _latency_ms(self, service_ms: Moments) -> Moments:
-        if self._gathering is not None:
-            return self._gathering.take()
-        return _moments_ms(self._lagged_ns) if self._lagged_ns else service_ms
+        return service_ms if self._gathering is None else self._gathering.take()
 
 
 def _moments_ms(times_ns: list[int]) -> Moments:

@@ -19,6 +19,7 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     interarrival_ms: Moments = NOTHING
     queue_wait_ms: Moments = NOTHING
     latency_ms: Moments = NOTHING
+    lag_ms: Moments = NOTHING
     cpu_s: float | None = None
     backlog: int | None = None
     baseline_service_ms: float | None = None
@@ -59,6 +60,7 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
             interarrival_ms=self.interarrival_ms.merged(later.interarrival_ms),
             queue_wait_ms=self.queue_wait_ms.merged(later.queue_wait_ms),
             latency_ms=self.latency_ms.merged(later.latency_ms),
+            lag_ms=self.lag_ms.merged(later.lag_ms),
             cpu_s=None if self.cpu_s is None or later.cpu_s is None else self.cpu_s + later.cpu_s,
             backlog=later.backlog,
             baseline_service_ms=later.baseline_service_ms,

@@ -52,6 +52,7 @@ class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     queue_wait_ms: Amount | None = None
     latency_ms: Amount | None = None
     latency_kind: LatencyKind | None = None
+    lag_ms: Amount | None = None
     utilization: Amount | None = None
     utilization_max: Amount | None = None
     cpu: Amount | None = None

@@ -59,6 +59,7 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
     interarrival_cv: Average = NOTHING
     queue_wait_ms: Average = NOTHING
     latency_ms: Average = NOTHING
+    lag_ms: Average = NOTHING
     utilization: Average = NOTHING
     cpu: Average = NOTHING
     useful_s: Average = NOTHING
@@ -130,6 +131,7 @@ def _task(report: ReplicaReport) -> TaskSummary:
         interarrival_cv=NOTHING.plus(report.interarrival_ms.cv),
         queue_wait_ms=NOTHING.plus(report.queue_wait_ms.mean),
         latency_ms=NOTHING.plus(report.latency_ms.mean),
+        lag_ms=NOTHING.plus(report.lag_ms.mean),
         utilization=NOTHING.plus(report.utilization),
         cpu=NOTHING.plus(report.cpu),
         useful_s=NOTHING.plus(rates.useful_s),

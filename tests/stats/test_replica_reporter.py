@@ -62,12 +62,12 @@ def test_the_baseline_comes_from_the_first_reports() -> None:
     assert report.baseline_service_ms == 2.0
 
 
-def test_the_latency_of_a_source_is_its_lag() -> None:
+def test_a_source_reports_its_lag() -> None:
     source = reporter()
     source.lagged(2 * MS)
     source.lagged(-1)
     source.worked(5 * MS, processed=2, emitted=2)
     report = source.report(5.0)
-    assert report.latency_ms == Moments(2, 1.0, 2.0)
-    assert report.service_ms.mean is None
-    assert source.report(5.0).latency_ms.mean is None
+    assert report.lag_ms == Moments(2, 1.0, 2.0)
+    assert report.latency_ms.mean is None
+    assert source.report(5.0).lag_ms.mean is None

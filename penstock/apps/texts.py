@@ -31,10 +31,14 @@ class TextsError(ValueError):
     """A file of texts cannot be used; the message names it."""
 
 
-def texts_path(given: str | None) -> str | None:
-    """Where the texts are: what was given, or what PENSTOCK_TWEETS names; None for made-up ones."""
-    path = given or os.environ.get(VARIABLE) or None
-    return None if path is None else str(Path(path).absolute())
+def checked_texts(given: str | None) -> str | None:
+    """The file that was given or that PENSTOCK_TWEETS names, if it can be read; None for made-up texts."""
+    path = given or os.environ.get(VARIABLE)
+    if not path:
+        return None
+    path = str(Path(path).absolute())
+    read_texts(path)
+    return path
 
 
 @functools.cache

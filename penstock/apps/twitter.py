@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import penstock
 from penstock.apps.board import Board
-from penstock.apps.texts import read_texts, texts_path
+from penstock.apps.texts import checked_texts
 from penstock.apps.twitter_source import Crowd, TweetMaker, crowds_of
 from penstock.apps.twitter_tasks import Filter, HotTopics, HotTopicsMerger, SentimentTask, per_topic
 from penstock.durations import Duration
@@ -105,11 +105,8 @@ def flow(
     else:
         schedule = read_trace(trace, column, speed_up=speed_up, scale=scale)
         crowds = crowds_of(schedule)
-    path = texts_path(texts)
-    if path is not None:
-        read_texts(path)
     return twitter_flow(
-        TweetMaker(schedule, crowds, path),
+        TweetMaker(schedule, crowds, checked_texts(texts)),
         Board(out, per_topic),
         hot_topics=penstock.elastic(1, 8, initial=2),
         filters=penstock.elastic(1, 8, initial=2),

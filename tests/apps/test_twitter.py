@@ -67,7 +67,7 @@ def test_rates_may_come_from_a_trace(tmp_path: Path) -> None:
 def test_without_vader_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.extras.find_spec", lambda module: None)
     with pytest.raises(
-        penstock.extras.MissingExtraError, match="twitter needs vaderSentiment; install penst"
+        penstock.extras.MissingExtraError, match=r"twitter needs vaderSentiment; install penstock\[apps\]"
     ):
         flow()
 

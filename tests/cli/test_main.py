@@ -30,7 +30,7 @@ def test_explain_needs_no_spark() -> None:
 def test_an_unknown_flow_exits_with_2_and_says_so(command: str) -> None:
     result = runner.invoke(app, [command, "nonsense"])
     assert result.exit_code == 2
-    assert "'nonsense' is neither an application (livestream, primetest, " in result.stderr
+    assert "'nonsense' is neither an application (classifier, livestream, " in result.stderr
     assert "nor of the form module:flow" in result.stderr
 
 

@@ -57,11 +57,12 @@ APPLICATIONS = {
         ),
         Application(
             "classifier",
-            "four tasks in a row, adaptive Storm",
+            "four tasks in a row or with branches, adaptive Storm",
             {
                 "gaussian": classifier.gaussian,
                 "gaussian-restart": lambda: classifier.gaussian(restart=True),
                 "peaks": classifier.peaks,
+                "branches": classifier.branches,
             },
         ),
     )

@@ -2,7 +2,8 @@
 
 Three machines of 16 cores; pools of 50. The paper gives neither rates nor service times; 10 ms an item and a
 peak of 900 items/s use most of the 48 cores. Gaussian traffic over an hour for pool against restart; ten
-peaks of changing height for delta against U and Q alone. Storm's rebalance deactivates the spouts for 10 s,
+peaks of changing height for delta against U and Q alone; news and opinions on different ways for the larger
+application (section IV-F), half of the tweets each. Storm's rebalance deactivates the spouts for 10 s,
 and what arrives meanwhile is lost. An active replica that idles still costs 2 % of a core.
 """
 
@@ -19,6 +20,8 @@ from penstock.sim.model import ClusterModel, Costs, FlowModel, StreamModel, Task
 from penstock.stats.snapshot import ConstraintSpec
 
 TASKS = ("topic", "subtopic", "category", "subcategory")
+BRANCHES = ("kind", "topic", "subtopic", "sentiment", "subject")
+COSTS = Costs(20e-6, 2e-6, 20e-6, 2e-6, 0.5e-3)
 PEAK_PER_S = 900.0
 POOL = 50
 SECONDS = 3_600.0
@@ -54,8 +57,44 @@ def peaks() -> FlowModel:
 
 def model(rate: Curve, *, restart: bool = False) -> FlowModel:
     """`restart`: changes by Storm's rebalance instead of a pool of replicas that are ready."""
-    costs = Costs(20e-6, 2e-6, 20e-6, 2e-6, 0.5e-3)
     names = ("source", *TASKS, "sink")
+    streams = tuple(StreamModel(a, b, costs=COSTS) for a, b in itertools.pairwise(names))
+    return _flow(rate, TASKS, streams, {"tweets": _along(*names)}, restart=restart)
+
+
+def branches() -> FlowModel:
+    """The larger application: kind sends news to topic -> subtopic, opinions to sentiment -> subject."""
+    half = Curve.constant(0.5)
+    streams = (
+        StreamModel("source", "kind", costs=COSTS),
+        StreamModel("kind", "topic", ratio=half, costs=COSTS),
+        StreamModel("kind", "sentiment", ratio=half, costs=COSTS),
+        *(
+            StreamModel(a, b, costs=COSTS)
+            for way in (("topic", "subtopic", "sink"), ("sentiment", "subject", "sink"))
+            for a, b in itertools.pairwise(way)
+        ),
+    )
+    sequences = {
+        "news": _along("source", "kind", "topic", "subtopic", "sink"),
+        "opinions": _along("kind", "sentiment", "subject", "sink"),
+    }
+    return _flow(gaussian_rate(), BRANCHES, streams, sequences, restart=False)
+
+
+def _along(*names: str) -> list[str]:
+    """The sequence from the first stream to the last."""
+    return [element for a, b in itertools.pairwise(names) for element in (f"{a}->{b}", b)][:-1]
+
+
+def _flow(
+    rate: Curve,
+    elastic: tuple[str, ...],
+    streams: tuple[StreamModel, ...],
+    sequences: dict[str, list[str]],
+    *,
+    restart: bool,
+) -> FlowModel:
     tasks = (
         TaskModel("source", "source", 1, load=rate, site="source"),
         *(
@@ -69,13 +108,14 @@ def model(rate: Curve, *, restart: bool = False) -> FlowModel:
                 site="supervisors",
                 per_worker=POOL,
             )
-            for name in TASKS
+            for name in elastic
         ),
         TaskModel("sink", "sink", 1, service_s=20e-6, site="source"),
     )
-    streams = tuple(StreamModel(a, b, costs=costs) for a, b in itertools.pairwise(names))
-    sequence = [element for a, b in itertools.pairwise(names) for element in (f"{a}->{b}", b)][:-1]
-    constraint = ConstraintSpec(name="tweets", sequence=sequence, latency_ms=500.0, window_s=25.0)
+    constraints = tuple(
+        ConstraintSpec(name=name, sequence=sequence, latency_ms=500.0, window_s=25.0)
+        for name, sequence in sequences.items()
+    )
     cluster = ClusterModel(
         cores_per_worker=48.0,
         idle_cores=0.02,
@@ -83,5 +123,5 @@ def model(rate: Curve, *, restart: bool = False) -> FlowModel:
         restart_loses=restart,
     )
     return FlowModel(
-        "classifier", tasks, streams, (constraint,), cluster, interval_s=25.0, step_s=2.5, seconds=SECONDS
+        "classifier", tasks, streams, constraints, cluster, interval_s=25.0, step_s=2.5, seconds=SECONDS
     )

@@ -22,6 +22,7 @@ from penstock.control.status import IN_CHECKPOINT
 from penstock.durations import seconds
 from penstock.policy.registry import policy_names
 from penstock.spark.control import Control, ControlPlan
+from penstock.spark.metrics_address import metrics_address
 
 LOOK_EVERY_S = 1.0
 _LAST_DECISION_S = 10.0
@@ -59,6 +60,10 @@ def command(
     shrink_pools_after: Annotated[
         str, typer.Option(help="Pools that were far too large for so long are made smaller.")
     ] = "2 min",
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus; loopback without a host."),
+    ] = None,
     recommend: Annotated[
         bool, typer.Option("--recommend", help="Decide and show, but change nothing.")
     ] = False,
@@ -71,6 +76,8 @@ def command(
     with user_errors(console), _told_to_end() as told:
         flow = load_flow(target, options or ())
         limit_s = None if limit is None else seconds(limit)
+        if metrics is not None:
+            metrics_address(metrics)
         plan = None
         if policy is not None:
             plan = ControlPlan(
@@ -92,12 +99,17 @@ def command(
         )
         control = None if plan is None else Control(job, plan)
         try:
+            if metrics is not None:
+                console.print(f"metrics at {job.serve_metrics(metrics)}", markup=False)
             _watch(job, control, console, told, limit_s)
             if told.is_set():
                 console.print("stopping: what is under way is brought to its end")
             job.stop()
             if control is not None:
                 control.join(_LAST_DECISION_S)
+        except penstock.FlowError:
+            job.stop()
+            raise
         except penstock.JobFailed as error:
             console.print(f"penstock: {error}", markup=False, style="red")
             raise typer.Exit(FAILED) from None

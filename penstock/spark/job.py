@@ -21,6 +21,7 @@ from penstock.flow.layers import Layout
 from penstock.spark.bridge import Bridge
 from penstock.spark.changes import Change, change
 from penstock.spark.metrics import Ledger, Metrics
+from penstock.spark.metrics_address import metrics_address
 from penstock.spark.routes import Settings
 from penstock.spark.view import View
 from penstock.stats.snapshot import Snapshot
@@ -80,6 +81,7 @@ class Job:
         self._state: State = "running"
         self._error: JobFailed | None = None
         self._decisions: Callable[[], list[Entry]] = list
+        self._when_over: list[Callable[[], None]] = []
         self._changing = threading.RLock()
         self._over = threading.Event()
         self._monitor = threading.Thread(target=self._watch, name="penstock-monitor", daemon=True)
@@ -161,6 +163,19 @@ class Job:
     def view(self) -> View:
         """Another pair of eyes, for somebody who looks at intervals of their own."""
         return View(self._ledger, lambda: (self._layout, self._settings))
+
+    def serve_metrics(self, address: str | int) -> str:
+        """Let Prometheus scrape the flow at `[HOST:]PORT`, this machine only without a host; the URL.
+
+        Port 0 takes any that is free. Needs the extra `metrics`; ends with the flow.
+        """
+        host, port = metrics_address(address)
+        from penstock.spark.prometheus import MetricsServer
+
+        self._check_running()
+        server = MetricsServer(self, host, port)
+        self._when_over.append(server.close)
+        return server.url
 
     def adapt(
         self,
@@ -368,4 +383,6 @@ class Job:
         self._state = state
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+        for leave in self._when_over:
+            leave()
         self._over.set()

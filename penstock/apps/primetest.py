@@ -68,9 +68,29 @@ def prime_flow(
     return chosen
 
 
-def flow() -> penstock.Flow:
-    """For `penstock run primetest`: the two-core profile in full, results counted and dropped."""
-    return prime_flow(profile(210), drop, testers=penstock.elastic(1, 4, initial=1, pool=4), lifetime="5 ms")
+def flow(
+    *,
+    seconds: float = 210.0,
+    low_per_s: float = LOW_PER_S,
+    high_per_s: float = HIGH_PER_S,
+    work: Work = "cpu",
+    items_per_s: float = 2000.0,
+    seed: int = 0,
+) -> penstock.Flow:
+    """For `penstock run primetest`: the two-core profile, results counted and dropped.
+
+    With work=rate_limited a tester takes `items_per_s` without using the processor, and there are up to 16.
+    """
+    most = 4 if work == "cpu" else 16
+    return prime_flow(
+        profile(seconds, low_per_s, high_per_s),
+        drop,
+        testers=penstock.elastic(1, most, initial=1, pool=most),
+        lifetime="5 ms",
+        work=work,
+        items_per_s=items_per_s,
+        seed=seed,
+    )
 
 
 def drop(item: Any) -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import penstock
 from penstock.apps.primetest import drop, flow, number, prime_flow, profile, tester
 from penstock.apps.probable_prime import is_probable_prime
-from penstock.io.schedule import constant
+from penstock.io.schedule import constant, steps
+from penstock.testing import Collector
 
 
 @given(st.integers(0, 5), st.integers(0, 1000), st.integers(0, 5))
@@ -51,3 +52,20 @@ def test_the_graph_is_that_of_the_thesis(work: Any) -> None:
 
 def test_the_application_is_a_valid_flow() -> None:
     assert flow().graph().name == "primetest"
+    assert flow(work="rate_limited").graph().task("tester").parallelism.max == 16
+
+
+@pytest.mark.spark
+def test_the_primes_found_on_spark_are_those_of_a_single_process() -> None:
+    count, seed = 2000, 4
+    with Collector() as collector:
+        testers = penstock.elastic(1, 3)
+        job = penstock.run(prime_flow(steps([(2, count / 2)]), collector, testers=testers, seed=seed))
+        if not job.await_termination(1):
+            job.set_active("tester", 3)
+        assert job.await_termination(60)
+        found = {index: bool(mark) for _, index, _, mark, _ in collector.items()}
+        assert len(collector.items()) == count
+    numbers = (int.from_bytes(number(0, index, seed, 0)[4], "big") for index in range(count))
+    assert found == dict(enumerate(map(is_probable_prime, numbers)))
+    assert any(found.values())

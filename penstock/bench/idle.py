@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import penstock
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Result, median
-from penstock.bench.processes import pss_mb
 from penstock.bench.throughput import drop, made, same
 from penstock.bench.windows import window
+from penstock.processes import pss_mb
 
 RATE_PER_S = 10.0
 LARGE = 32

@@ -15,7 +15,7 @@ import penstock
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Result, median
 from penstock.bench.latency import same
-from penstock.bench.processes import cpu_s
+from penstock.processes import cpu_s
 from penstock.spark.job import Job
 from penstock.testing import Ledger, stamped
 from penstock.testing.arrivals import Entries, arrivals

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.bench.processes import cpu_s
+from penstock.processes import cpu_s
 from penstock.spark.job import Job
 
 

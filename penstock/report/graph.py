@@ -74,7 +74,7 @@ def _draw_constraints(axes: Axes, sheet: Sheet) -> None:
         shade = CONSTRAINT_COLOURS[number % len(CONSTRAINT_COLOURS)]
         for element in constraint.sequence:
             if element in sheet.boxes:
-                _frame(axes, sheet.boxes[element], 3.5 + 3.0 * number, facecolor=shade, edgecolor="none")
+                _frame(axes, sheet.boxes[element], 5.0 + 3.0 * number, facecolor=shade, edgecolor="none")
             else:
                 line = PathPatch(_path(sheet.ways[element]), facecolor="none", edgecolor=shade, alpha=0.45)
                 line.set(linewidth=9, capstyle="round")
@@ -95,7 +95,7 @@ def _draw_stream(axes: Axes, sheet: Sheet, name: str) -> None:
     patch = FancyBboxPatch(
         (label.x - label.width / 2, label.y - label.height / 2), label.width, label.height, linewidth=0
     )
-    patch.set(boxstyle="round,pad=0,rounding_size=3", facecolor="white", alpha=0.85)
+    patch.set(boxstyle="round,pad=0,rounding_size=3", facecolor="white", alpha=0.92)
     axes.add_patch(patch)
     axes.text(
         label.x, label.y, words.text, ha="center", va="center", fontsize=words.size_pt, linespacing=1.15

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from pyspark.sql import SparkSession
 
-from penstock.bench import processes
+from penstock import processes
 from penstock.flow.layers import Layout
 from penstock.stats.sketch import Sketch
 from penstock.stats.snapshot import ConstraintSpec, Snapshot

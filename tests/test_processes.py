@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from penstock.bench.processes import cpu_s, pss_mb, tree
+from penstock.processes import cpu_s, pss_mb, tree
 
 
 def test_children_belong_to_the_tree() -> None:

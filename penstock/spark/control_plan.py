@@ -14,6 +14,13 @@ from penstock.policy.parameters import parse_settings
 from penstock.policy.registry import create_policy, parameters_type
 
 _SHORTEST_S = 1.0
+# Guards that wait for a change, or judge what it brought: recommendations are never carried out.
+_NOTHING_TO_WAIT_FOR: dict[str, Any] = {
+    "apply_timeout_s": 0.0,
+    "cool_down_s": 0.0,
+    "ineffective_gain": None,
+    "rollback_tolerance": None,
+}
 
 
 @dataclass(frozen=True)
@@ -61,4 +68,6 @@ class ControlPlan:
         own = msgspec.convert(groups["guards"], GuardParameters)
         limits = [limit for limit in (own.slot_budget, slots) if limit is not None]
         own = msgspec.structs.replace(own, slot_budget=min(limits, default=None))
+        if not self.apply:
+            own = msgspec.structs.replace(own, **_NOTHING_TO_WAIT_FOR)
         return guarded(create_policy(self.policy, groups[self.policy]), own)

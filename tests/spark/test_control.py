@@ -112,12 +112,3 @@ def test_flow_outlives_its_controller(
     assert read_status(tmp_path).problem == control.problem
     assert read_status(tmp_path).state == "stopped"
     assert_exactly_once(collector.items(), 1000)
-
-
-def test_bad_plans_are_refused_before_anything_starts() -> None:
-    with pytest.raises(ps.FlowError, match="shorter than 1"):
-        ControlPlan("ds2", interval="0.2 s")
-    with pytest.raises(ValueError, match="nephele"):
-        ControlPlan("nephelle")
-    with pytest.raises(ValueError, match=r"ds2\.nothing"):
-        ControlPlan("ds2", settings=("ds2.nothing=1",))

@@ -1,0 +1,38 @@
+"""Plans of control are checked before anything starts, and become guarded policies."""
+
+import pytest
+
+import penstock as ps
+from penstock.control.loop import Controller
+from penstock.spark.control_plan import ControlPlan
+from penstock.testing.engine import FakeEngine
+from tests.control.steady_task import loaded
+
+
+def replicas(plan: ControlPlan, *, slots: int | None = None) -> list[int]:
+    """What a plan decides for a load that it can never change."""
+    engine = FakeEngine(lambda number, _: loaded(900.0, 1, jitter=number) if number < 8 else None)
+    cycles = Controller(engine, plan.create_policy(slots), engine.clock).cycles()
+    return [cycle.decision.parallelism["work"] for cycle in cycles]
+
+
+def test_bad_plans_are_refused() -> None:
+    with pytest.raises(ps.FlowError, match=r"interval of 0.2 s is shorter than 1.0 s"):
+        ControlPlan("ds2", interval="0.2 s")
+    with pytest.raises(ValueError, match="nephele"):
+        ControlPlan("nephelle")
+    with pytest.raises(ValueError, match=r"ds2\.nothing"):
+        ControlPlan("ds2", settings=("ds2.nothing=1",))
+    with pytest.raises(ValueError, match="'soon' is not a duration"):
+        ControlPlan("ds2", shrink_pools_after="soon")
+
+
+def test_recommendations_do_not_wait_for_changes_that_never_come() -> None:
+    assert replicas(ControlPlan("ds2", apply=False)) == [4] * 8
+    assert replicas(ControlPlan("ds2")) != [4] * 8
+
+
+def test_slots_of_spark_and_of_the_user_both_limit() -> None:
+    assert max(replicas(ControlPlan("ds2", apply=False), slots=5)) == 3
+    own = ControlPlan("ds2", apply=False, settings=("guards.slot_budget=4",))
+    assert max(replicas(own, slots=5)) == max(replicas(own)) == 2

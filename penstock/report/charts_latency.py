@@ -23,13 +23,14 @@ def latency(histories: Sequence[History]) -> Figure | None:
         spec = next((spec for spec in history.constraints if spec.name == name), None)
         if spec is None:
             return
-        shade(axes, history, [verdict is False for verdict in held(history, spec)])
-        steps(axes, history, history.latencies_ms(name), label="mean", color=colour(0), linewidth=1.8)
-        p95s = history.p95s_ms(name)
+        means, p95s = history.latencies_ms(name), history.p95s_ms(name)
+        bounds = [None if one is None else one.latency_ms for one in history.specs(name)]
+        shade(axes, history, [verdict is False for verdict in held(history, name)])
+        steps(axes, history, means, label="mean", color=colour(0), linewidth=1.8)
         if any(value is not None for value in p95s):
             steps(axes, history, p95s, label="95th percentile", color=colour(1), linestyle="--")
-        axes.axhline(spec.latency_ms, color=BLACK, linestyle=":", linewidth=1.4, label="bound")
-        if any(value is not None and value > WIDE * spec.latency_ms for value in history.latencies_ms(name)):
+        steps(axes, history, bounds, label="bound", color=BLACK, linestyle=":")
+        if any(value is not None and value > WIDE * spec.latency_ms for value in means):
             axes.set_yscale("log")
         axes.set_ylabel(f"{name}: {spec.statistic} ≤ {spec.latency_ms:g} ms\nlatency [ms]")
 

@@ -40,28 +40,23 @@ class History:
         """The constraints at the end of the run."""
         return self.snapshots[-1].constraints
 
+    def specs(self, constraint: str) -> list[ConstraintSpec | None]:
+        """The constraint as it was in every interval; bounds may change while a flow runs."""
+        return [
+            next((spec for spec in snapshot.constraints if spec.name == constraint), None)
+            for snapshot in self.snapshots
+        ]
+
     def latencies_ms(self, constraint: str) -> list[float | None]:
         """The mean latency of a constraint's sequence in every interval."""
         return [
-            sequence_latency_ms(snapshot, spec)
-            for snapshot in self.snapshots
-            for spec in snapshot.constraints
-            if spec.name == constraint
+            None if spec is None else sequence_latency_ms(snapshot, spec)
+            for snapshot, spec in zip(self.snapshots, self.specs(constraint), strict=True)
         ]
 
     def p95s_ms(self, constraint: str) -> list[float | None]:
         """The 95th percentile of every interval, where it was measured."""
-        return [
-            spec.p95_ms
-            for snapshot in self.snapshots
-            for spec in snapshot.constraints
-            if spec.name == constraint
-        ]
-
-    def judged_ms(self, constraint: ConstraintSpec) -> list[float | None]:
-        """What the bound is held against: the mean, or the percentile for a bound of one."""
-        name = constraint.name
-        return self.latencies_ms(name) if constraint.statistic == "mean" else self.p95s_ms(name)
+        return [None if spec is None else spec.p95_ms for spec in self.specs(constraint)]
 
     def scaled_tasks(self) -> list[str]:
         """The elastic tasks; all that are neither source nor sink if there are none."""

@@ -63,17 +63,27 @@ def figures_of(history: History) -> Figures:
     )
 
 
-def held(history: History, constraint: ConstraintSpec) -> list[bool | None]:
-    """Whether each interval kept the bound; None for one in which no source sent anything.
+def held(history: History, constraint: str) -> list[bool | None]:
+    """Whether each interval kept the bound it had; None for one in which no source sent anything.
 
-    An interval in which items were sent and the sequence could not be measured counts as broken.
+    A bound of a percentile is held against the percentile. An interval in which items were sent and the
+    sequence could not be measured counts as broken.
     """
-    return [
-        None
-        if value is None and not _sent_per_s(snapshot)
-        else value is not None and value <= constraint.latency_ms
-        for snapshot, value in zip(history.snapshots, history.judged_ms(constraint), strict=True)
-    ]
+    verdicts: list[bool | None] = []
+    measured = zip(
+        history.snapshots,
+        history.specs(constraint),
+        history.latencies_ms(constraint),
+        history.p95s_ms(constraint),
+        strict=True,
+    )
+    for snapshot, spec, mean_ms, p95_ms in measured:
+        value = mean_ms if spec is None or spec.statistic == "mean" else p95_ms
+        if spec is None or (value is None and not _sent_per_s(snapshot)):
+            verdicts.append(None)
+        else:
+            verdicts.append(value is not None and value <= spec.latency_ms)
+    return verdicts
 
 
 def needed(task: TaskStats) -> int | None:
@@ -111,7 +121,7 @@ def throughput(history: History) -> list[tuple[float, float]] | None:
 
 
 def _kept(history: History, constraint: ConstraintSpec) -> Kept:
-    verdicts = held(history, constraint)
+    verdicts = held(history, constraint.name)
     known = [verdict for verdict in verdicts if verdict is not None]
     means = [value for value in history.latencies_ms(constraint.name) if value is not None]
     p95s = [value for value in history.p95s_ms(constraint.name) if value is not None]

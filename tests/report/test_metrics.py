@@ -14,7 +14,7 @@ def test_a_constraint_is_held_where_its_mean_is_within_the_bound() -> None:
     run = history(
         snapshot(wait_ms=6.0), snapshot(wait_ms=6.1), snapshot(wait_ms=None), snapshot(0, 0, wait_ms=None)
     )
-    assert held(run, run.constraints[0]) == [True, False, False, None]
+    assert held(run, "c") == [True, False, False, None]
     kept = figures_of(run).kept["c"]
     assert kept.share_held == pytest.approx(1 / 3)
     assert kept.mean_ms == pytest.approx(10.05)
@@ -28,8 +28,14 @@ def test_a_bound_of_a_percentile_is_held_against_the_percentile() -> None:
         return replace(one, constraints=[replace(one.constraints[0], statistic="p95")])
 
     run = history(bounded(9.0), bounded(11.0))
-    assert held(run, run.constraints[0]) == [True, False]
+    assert held(run, "c") == [True, False]
     assert figures_of(run).kept["c"].p95_ms == 10.0
+
+
+def test_an_interval_is_held_against_the_bound_it_had() -> None:
+    slow = snapshot(wait_ms=26.0)
+    wide = replace(slow, constraints=[replace(slow.constraints[0], latency_ms=40)])
+    assert held(history(wide, slow), "c") == [True, False]
 
 
 def test_task_hours_and_cpu() -> None:

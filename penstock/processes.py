@@ -38,6 +38,20 @@ def cpu_s(root: int | None = None) -> float:
     return ticks / _TICKS_PER_S
 
 
+def jit_s(root: int | None = None) -> float:
+    """Of that, the part of the threads in which Java virtual machines compile; ended ones do not count."""
+    ticks = 0
+    for pid in tree(os.getpid() if root is None else root):
+        for thread in (PROC / str(pid) / "task").glob("*"):
+            try:
+                name, _, rest = (thread / "stat").read_text().partition("(")[2].rpartition(")")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if name.startswith(("C1 Compiler", "C2 Compiler")):
+                ticks += sum(map(int, rest.split()[11:13]))
+    return ticks / _TICKS_PER_S
+
+
 def pss_mb(pid: int) -> float | None:
     """Proportional set size: what is shared counts by its share; None if the system does not tell."""
     try:

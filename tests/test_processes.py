@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from penstock.processes import cpu_s, pss_mb, tree
+from penstock.processes import cpu_s, jit_s, pss_mb, tree
 
 
 def test_children_belong_to_the_tree() -> None:
@@ -19,6 +19,28 @@ def test_cpu_grows_with_work() -> None:
     while cpu_s() < before + 0.05:
         sum(range(100_000))
     assert cpu_s() > before
+
+
+COMPILING = """
+import ctypes, sys, threading, time
+def compile_for_a_while():
+    ctypes.CDLL(None).prctl(15, b"C2 CompilerThread")
+    until = time.thread_time() + 0.2
+    while time.thread_time() < until:
+        pass
+    print("done", flush=True)
+    sys.stdin.read()
+threading.Thread(target=compile_for_a_while).start()
+"""
+
+
+def test_compilers_are_told_apart() -> None:
+    command = [sys.executable, "-c", COMPILING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"done\n"
+        assert 0.15 <= jit_s(child.pid) <= cpu_s(child.pid)
+    assert jit_s(os.getpid()) == 0
 
 
 def test_memory_of_this_process_and_of_none() -> None:

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from penstock.bench import boundary, cpu, idle, latency, switch, throughput
+from penstock.bench import boundary, cpu, idle, latency, overhead, switch, throughput
 from penstock.bench.baselines import Rows
 from penstock.bench.harness import Result
 from penstock.bench.latency_summary import LatencySummary, middle_mean_ms
@@ -102,6 +102,37 @@ def test_idle_counts_processes_cores_and_memory() -> None:
     assert not idle.summarise(small, [idle.Turn(0.16, 1, 12.0)]).ok
     assert not idle.summarise(small, [idle.Turn(0.14, 2, 12.0)]).ok
     assert not idle.summarise(small, [idle.Turn(0.14, 1, 26.0)]).ok
+
+
+def turn(number: int, measuring: bool, cpu_seconds: float) -> overhead.Turn:
+    return overhead.Turn(measuring, number * 10**9, (number + 1) * 10**9, cpu_seconds)
+
+
+def test_overhead_compares_neighbours() -> None:
+    """Each turn sees two items; the third pair sees none while measuring."""
+    rows = [(0, n, n * 10**9, n * 10**9 + 10**6 * (5 if n in (1, 2) else 4), 0) for n in range(4)]
+    rows += [(0, 9, 4 * 10**9, 4 * 10**9 + 10**6, 0)]
+    turns = [turn(n, n % 4 in (1, 2), 1.02 if n in (1, 2) else 1.0) for n in range(6)]
+    pairs = overhead.paired(turns, entries(rows))
+    assert [(pair.cpu_us_off, pair.cpu_us_on) for pair in pairs] == [(1e6, 1.02e6)] * 2
+    assert [pair.more_cpu for pair in pairs] == pytest.approx([0.02, 0.02])
+    assert [pair.more_latency_ms for pair in pairs] == pytest.approx([1.0, 1.0])
+
+
+def test_overhead_has_bars_for_cpu_and_latency() -> None:
+    def ok(more_cpu: float, more_ms: float) -> bool:
+        pairs = [overhead.Pair(100.0, 100.0 * (1 + more_cpu), 2.0, 2.0 + more_ms)] * 5
+        return overhead.summarise({"at_once": pairs, "batched": pairs}).ok
+
+    assert ok(0.029, 0.19)
+    assert not ok(0.031, 0.0)
+    assert not ok(0.0, 0.21)
+    assert not overhead.summarise({"at_once": [], "batched": []}).ok
+
+
+def test_the_middle_half_is_what_lies_between_the_quartiles() -> None:
+    assert overhead.middle_half([4.0, 1.0, 3.0, 2.0, 100.0, -9.0, 5.0, 0.0]) == [1.0, 4.0]
+    assert overhead.middle_half([1.0, 2.0]) is None
 
 
 def switched(up_ms: int, down_ms: int, silent: int | None = None) -> switch.Turn:

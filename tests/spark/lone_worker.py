@@ -70,14 +70,14 @@ class LoneWorker:
         ids: list[ItemId | None] | None = None,
         careful: bool = False,
         poisoned: Iterable[int] = (),
+        ship_ns: int | None = None,
     ) -> None:
         """A DATA frame."""
         poison = list(poisoned)
         codec = self.graph.streams[stream].codec
         body = dump_items(items, codec)
-        envelope = encode(
-            Address(1, 0, 0), stream, 0, time.monotonic_ns(), body, len(items), codec, [*tags], ids
-        )
+        shipped_ns = time.monotonic_ns() if ship_ns is None else ship_ns
+        envelope = encode(Address(1, 0, 0), stream, 0, shipped_ns, body, len(items), codec, [*tags], ids)
         head = struct.pack("<qqBH", sequence, time.monotonic_ns(), careful, len(poison))
         self.send(wire.frame(wire.DATA, head + b"".join(struct.pack("<I", i) for i in poison) + envelope))
 
@@ -92,7 +92,11 @@ class LoneWorker:
     def change(self, settings: Settings) -> None:
         """New settings, on the control channel."""
         self.settings = settings
-        self._control.sendall(wire.frame(wire.SETTINGS, msgspec.json.encode(settings)))
+        self.tell(wire.frame(wire.SETTINGS, msgspec.json.encode(settings)))
+
+    def tell(self, data: bytes) -> None:
+        """A frame on the control channel."""
+        self._control.sendall(data)
 
     def items(self) -> list[Any]:
         return [item for _, _, envelope in self.out for item in envelope.items]

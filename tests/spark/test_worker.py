@@ -1,5 +1,6 @@
 """A worker process over a pair of sockets: batches, careful mode, timers, switches and failures."""
 
+import itertools
 import json
 import time
 from pathlib import Path
@@ -12,8 +13,10 @@ from penstock.flow import Flow
 from penstock.spark import wire
 from penstock.spark.context import Context, Out
 from penstock.spark.envelope import Tag
+from penstock.spark.flow_time import UNKNOWN_NS
 from penstock.spark.sourcing import Position, SourceOrder
 from penstock.spark.wire import REMOTE
+from penstock.stats.clock_offset import Exchange
 from tests.flow.random_flows import Partitioned
 from tests.spark.items import numbered
 from tests.spark.lone_worker import lone_worker
@@ -126,6 +129,74 @@ def test_latency_is_taken_at_a_sink() -> None:
         report = worker.end()["worker"]
         assert report["latency_ms"]["count"] == 1
         assert report["items_in"] == 2
+
+
+AHEAD_NS = 5_000_000_000
+
+
+def test_times_of_senders_elsewhere_are_set_right() -> None:
+    """This machine's clock is five seconds ahead of the driver's, whose time the stamps tell."""
+    with lone_worker(chain(lambda item: item)) as worker:
+        worker.exchange = Exchange(AHEAD_NS, 0, 0, AHEAD_NS)
+        worker.start("sink")
+        driver_ns = time.monotonic_ns() - AHEAD_NS
+        emitted_ns, shipped_ns = driver_ns - 4_000_000, driver_ns - 3_000_000
+        tag = Tag(0, emitted_ns, driver_ns - 9_000_000)
+        worker.give(1, [1], stream=1, tags=[tag], ship_ns=shipped_ns)
+        report = worker.end()
+        (channel,) = report["channels"]
+        assert channel["times"]["output_batch_ms"]["center"] == 1.0
+        assert 3.0 <= channel["times"]["transport_ms"]["center"] < 1000
+        assert 4.0 <= channel["times"]["latency_ms"]["center"] < 1000
+        assert report["worker"]["latency_ms"]["count"] == 1
+        assert 9.0 <= report["worker"]["latency_ms"]["total"] < 1000
+
+
+@pytest.mark.parametrize("who", ["sender", "receiver"])
+def test_where_a_clock_is_not_known_latencies_are_absent(who: str) -> None:
+    with lone_worker(chain(lambda item: item)) as worker:
+        now_ns = time.monotonic_ns()
+        tag = Tag(0, now_ns, now_ns)
+        if who == "receiver":
+            worker.exchange = None
+        else:
+            tag = Tag(0, UNKNOWN_NS, UNKNOWN_NS)
+        worker.start("sink")
+        worker.give(1, [1], stream=1, tags=[tag], ship_ns=UNKNOWN_NS if who == "sender" else now_ns)
+        report = worker.end()
+        assert [channel["times"]["latency_ms"]["count"] for channel in report["channels"]] in ([], [0])
+        assert report["worker"]["latency_ms"]["count"] == 0
+        assert report["interval"]["service_ms"]["count"] == 1, "the task itself was timed"
+        assert report["interval"]["queue_wait_ms"]["count"] == 1
+
+
+def test_an_unknown_clock_is_stamped_as_unknown_until_it_is_learned() -> None:
+    with lone_worker(chain(lambda item: item)) as worker:
+        worker.exchange = None
+        worker.start("middle")
+        worker.give(1, [1], tags=[Tag(0, UNKNOWN_NS, UNKNOWN_NS)])
+        worker.until(wire.OUT)
+        worker.tell(wire.frame(wire.CLOCK, msgspec.json.encode(Exchange(AHEAD_NS, 0, 0, AHEAD_NS))))
+        for sequence in itertools.count(2):
+            worker.give(sequence, [sequence], tags=[Tag(0, UNKNOWN_NS, UNKNOWN_NS)])
+            worker.until(wire.OUT)
+            if worker.out[-1][2].ship_ns != UNKNOWN_NS:
+                break
+        before, after = worker.out[0][2], worker.out[-1][2]
+        assert (before.ship_ns, before.tags[0].emit_ns) == (UNKNOWN_NS, UNKNOWN_NS)
+        now_ns = time.monotonic_ns() - AHEAD_NS
+        assert now_ns - 60_000_000_000 < after.tags[0].emit_ns <= after.ship_ns <= now_ns
+
+
+def test_items_between_tagged_ones_keep_their_order() -> None:
+    with lone_worker(chain(lambda item: item, lifetime="1 h")) as worker:
+        worker.start("middle")
+        worker.give(1, [*range(12)], tags=[Tag(item, 1, 1 + item) for item in (0, 1, 5, 11)])
+        worker.end()
+        (first, second) = (envelope for _, _, envelope in worker.out)
+        assert (first.items, second.items) == ([0, 2, 4, 6, 8, 10], [1, 3, 5, 7, 9, 11])
+        tags = [(e.items[tag.item], tag.origin_ns) for e in (first, second) for tag in e.tags]
+        assert tags == [(0, 1), (1, 2), (5, 6), (11, 12)]
 
 
 def test_careful_mode_names_each_item_and_puts_the_poisoned_aside(tmp_path: Path) -> None:

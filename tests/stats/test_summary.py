@@ -1,6 +1,5 @@
 """Reports to partial to global summaries: means over replicas, in any order the same."""
 
-import functools
 from random import Random
 
 import pytest
@@ -11,7 +10,7 @@ from penstock.stats.channel import ChannelMoments
 from penstock.stats.moments import Moments
 from penstock.stats.rates import InstanceRates
 from penstock.stats.report import ChannelReport, ReplicaReport
-from penstock.stats.summary import Average, Summary, summarise
+from penstock.stats.summary import Average, merge_all, summarise, summarise_executors
 
 RATES = InstanceRates(window_s=5.0, useful_s=3.0, processed=100, emitted=50)
 
@@ -48,30 +47,28 @@ def everything_reported(draw: st.DrawFn) -> tuple[list[ReplicaReport], list[Chan
         for number in range(draw(st.integers(0, 4)))
     ]
     channels = [
-        ChannelReport(stream="a->b", sender=i, receiver=j, times=draw(times))
+        ChannelReport(
+            stream="a->b", sender=i, receiver=j, times=draw(times), worker=draw(st.sampled_from(["e1", "e2"]))
+        )
         for i in range(draw(st.integers(0, 2)))
         for j in range(draw(st.integers(0, 2)))
     ]
     return replicas, channels
 
 
-@given(everything_reported(), st.integers(0, 2**32), st.integers(1, 4))
+@given(everything_reported(), st.integers(0, 2**32))
 def test_partial_summaries_merge_in_any_order_to_the_same_global_one(
-    reported: tuple[list[ReplicaReport], list[ChannelReport]], seed: int, executors: int
+    reported: tuple[list[ReplicaReport], list[ChannelReport]], seed: int
 ) -> None:
     replicas, channels = reported
     random = Random(seed)
-    partial = [
-        summarise(
-            [r for r in replicas if r.replica % executors == executor],
-            [c for c in channels if c.receiver % executors == executor],
-        )
-        for executor in range(executors)
-    ]
+    of_executors = summarise_executors(replicas, channels)
+    assert set(of_executors) == {report.worker for report in (*replicas, *channels)}
+    partial = list(of_executors.values())
     random.shuffle(partial)
     random.shuffle(replicas)
     random.shuffle(channels)
-    assert functools.reduce(Summary.merged, partial, Summary()) == summarise(replicas, channels)
+    assert merge_all(partial) == summarise(replicas, channels)
 
 
 def test_every_replica_counts_once_however_many_samples_it_has() -> None:

@@ -62,6 +62,21 @@ def group_of(packet: video.Packet) -> int:
     return packet.group
 
 
-def flow() -> penstock.Flow:
-    """For `penstock run livestream`: a minute of two groups, the films in `livestream/`."""
-    return livestream_flow(Broadcast(Path("livestream").resolve()))
+def flow(
+    *,
+    groups: int = 2,
+    pipelines: int = 1,
+    seconds: float = 60.0,
+    bound_ms: float = 50.0,
+    lifetime_ms: float = 0.0,
+    out: str = "livestream",
+) -> penstock.Flow:
+    """For `penstock run livestream`: groups of four cameras for that long, their films in directory `out`."""
+    return livestream_flow(
+        Broadcast(Path(out).resolve()),
+        groups=groups,
+        pipelines=pipelines,
+        seconds=seconds,
+        bound=bound_ms / 1000,
+        lifetime=lifetime_ms / 1000,
+    )

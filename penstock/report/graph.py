@@ -69,12 +69,13 @@ def _draw_layers(axes: Axes, sheet: Sheet) -> None:
 
 
 def _draw_constraints(axes: Axes, sheet: Sheet) -> None:
-    """A broad line under the streams, a frame around the tasks, and the bound below the picture."""
+    """A broad line under the streams, frames around the tasks, and the bounds below the picture."""
+    around: dict[str, list[str]] = {}
     for number, constraint in enumerate(sheet.layout.graph.constraints):
         shade = CONSTRAINT_COLOURS[number % len(CONSTRAINT_COLOURS)]
         for element in constraint.sequence:
             if element in sheet.boxes:
-                _frame(axes, sheet.boxes[element], 5.0 + 3.0 * number, facecolor=shade, edgecolor="none")
+                around.setdefault(element, []).append(shade)
             else:
                 line = PathPatch(_path(sheet.ways[element]), facecolor="none", edgecolor=shade, alpha=0.45)
                 line.set(linewidth=9, capstyle="round")
@@ -82,6 +83,10 @@ def _draw_constraints(axes: Axes, sheet: Sheet) -> None:
         y = sheet.height + 8 + 18 * number
         axes.plot([MARGIN_PT, MARGIN_PT + 26], [y, y], color=shade, linewidth=7, solid_capstyle="round")
         axes.text(MARGIN_PT + 36, y, constraint_words(constraint).text, fontsize=9.5, va="center")
+    for task, shades in around.items():
+        # The widest first, so that each can be seen around the one before.
+        for place, shade in reversed(list(enumerate(shades))):
+            _frame(axes, sheet.boxes[task], 5.0 + 4.0 * place, facecolor=shade, edgecolor="none")
 
 
 def _draw_stream(axes: Axes, sheet: Sheet, name: str) -> None:

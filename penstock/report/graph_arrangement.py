@@ -10,7 +10,7 @@ from penstock.flow.layers import Layout, lay_out
 from penstock.report.graph_labels import NAME_PT, Words, stream_words, task_words
 from penstock.report.placement import Node, Placement, place
 
-MARGIN_PT, GAP_PT, PAD_PT, ROW_PT = 14.0, 34.0, 9.0, 30.0
+MARGIN_PT, GAP_PT, PAD_PT, ROW_PT = 14.0, 46.0, 9.0, 30.0
 CAPTION_PT, ARROW_PT = 22.0, 3.0
 # Where words may stand between the ends of a line, the best place first.
 SHARES: Final = (0.5, 0.42, 0.58, 0.34, 0.66, 0.27, 0.73, 0.2, 0.8)

@@ -84,6 +84,8 @@ def test_the_command(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["graph", "primetest", "--out", str(out)])
     assert done.exit_code == 0, done.output
     assert out.read_text().startswith("<?xml")
+    chosen = ["graph", "livestream", "--option", "pipelines=3", "--out", str(tmp_path / "livestream.svg")]
+    assert CliRunner().invoke(app, chosen).exit_code == 0
     refused = CliRunner().invoke(app, ["graph", "primetest", "--out", "x.gif"])
     assert refused.exit_code == 2
     assert "ends in neither .svg nor .png" in refused.stderr

@@ -18,7 +18,7 @@ from penstock.io.schedule import Schedule
 TOPICS = 10_000
 ZIPF_EXPONENT = 1.1
 CROWD_SHARE = 0.8
-CROWD_TOPICS = 3
+CROWD_TOPICS = "abc"
 # A trace does not say what its bursts are about: where it is so far above its median, they are about little.
 CROWDED_OVER_MEDIAN = 2.0
 HASHTAG = re.compile(r"#(\w+)")
@@ -33,7 +33,7 @@ class Tweet(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """From `begin_s` to `end_s` of the schedule, most tweets are about the same three topics."""
+    """From `begin_s` to `end_s` of the schedule, most tweets are about three topics of its own."""
 
     begin_s: float
     end_s: float
@@ -43,8 +43,8 @@ class Crowd:
 class TweetMaker:
     """`make` of a paced source: a text with the hashtag of its topic, encoded as JSON.
 
-    The topic is drawn from Zipf's law, P(rank k) ~ k ** -1.1; in a crowd it is one of three that are rare
-    otherwise, with a probability of 0.8.
+    The topic is drawn from Zipf's law, P(rank k) ~ k ** -1.1; in a crowd it is one of the crowd's own three
+    with a probability of 0.8. Crowds are in the order of time.
     """
 
     schedule: Schedule
@@ -61,16 +61,16 @@ class TweetMaker:
         draw = random.Random(f"topic/{seed}/{number}")
         crowd = self._crowd_at(self.schedule.due_s(number))
         if crowd is not None and draw.random() < CROWD_SHARE:
-            rank = self.topics - CROWD_TOPICS * (crowd + 1) + draw.randrange(CROWD_TOPICS)
+            topic = f"crowd{crowd}{draw.choice(CROWD_TOPICS)}"
         else:
-            rank = bisect_right(_shares(self.topics), draw.random())
-        return Tweet(number, f"{text(number, seed, self.texts)} #topic{rank}")
+            topic = f"topic{bisect_right(_shares(self.topics), draw.random())}"
+        return Tweet(number, f"{text(number, seed, self.texts)} #{topic}")
 
     def _crowd_at(self, time_s: float) -> int | None:
         if self.schedule.repeats:
             time_s = math.fmod(time_s, self.schedule.starts_s[-1])
-        within = (place for place, one in enumerate(self.crowds) if one.begin_s <= time_s < one.end_s)
-        return next(within, None)
+        place = bisect_right(self.crowds, time_s, key=lambda crowd: crowd.begin_s) - 1
+        return place if place >= 0 and time_s < self.crowds[place].end_s else None
 
 
 @cache

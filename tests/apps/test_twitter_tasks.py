@@ -49,11 +49,12 @@ def test_topics_follow_the_law_of_zipf() -> None:
 
 @pytest.mark.parametrize("schedule", [constant(100), steps([(20, 100)]), day_night(100, 100, "20 s")])
 def test_a_crowd_tweets_about_few_topics_and_only_while_it_is_there(schedule: Schedule) -> None:
-    maker = TweetMaker(schedule, (Crowd(5, 10),))
-    few = {"topic9997", "topic9998", "topic9999"}
+    maker = TweetMaker(schedule, (Crowd(1, 2), Crowd(5, 10)))
+    few = {"crowd1a", "crowd1b", "crowd1c"}
     inside, outside = topics(maker, range(500, 1000)), topics(maker, range(1000, 1500))
     assert sum(inside[topic] for topic in few) / 500 == pytest.approx(CROWD_SHARE, abs=0.06)
-    assert sum(outside[topic] for topic in few) < 10
+    assert not any(topic.startswith("crowd") for topic in outside)
+    assert {topic[:6] for topic in topics(maker, range(100, 200))} >= {"crowd0", "topic0"}
 
 
 def test_crowds_of_a_trace_are_where_it_is_far_above_its_median() -> None:

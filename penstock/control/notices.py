@@ -5,6 +5,8 @@ from penstock.policy.decision import Decision
 
 # Guards that look at the data before the policy is asked: their refusals mean that nothing was decided.
 _INSPECTORS = ("missing_data", "stale_data")
+# A flow that has just been started has nothing to show for an interval or two.
+_AT_THE_START = 3
 
 
 class Notices:
@@ -12,7 +14,8 @@ class Notices:
 
     def __init__(self) -> None:
         self._infeasible = False
-        self._blind = False
+        self._blind_for = 0
+        self._patience = _AT_THE_START
         self._limited: dict[str, int] = {}
 
     def of(self, cycle: Cycle) -> list[str]:
@@ -21,13 +24,16 @@ class Notices:
 
     def _data(self, cycle: Cycle) -> list[str]:
         missing = why_blind(cycle.decision)
-        was, self._blind = self._blind, missing is not None
-        if missing is not None and not was:
-            return [f"nothing is decided, the configuration stays: {missing}"]
-        return ["measurements are complete again"] if was and missing is None else []
+        if missing is not None:
+            self._blind_for += 1
+            told = self._blind_for == self._patience
+            return [f"nothing is decided, the configuration stays: {missing}"] if told else []
+        told = self._blind_for >= self._patience
+        self._blind_for, self._patience = 0, 1
+        return ["measurements are complete again"] if told else []
 
     def _feasibility(self, cycle: Cycle) -> list[str]:
-        if self._blind:
+        if self._blind_for:
             return []  # a decision without data says nothing about what is feasible
         was, self._infeasible = self._infeasible, not cycle.decision.feasible
         if self._infeasible and not was:

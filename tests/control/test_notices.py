@@ -49,6 +49,14 @@ def test_an_interval_without_data_says_nothing_about_feasibility() -> None:
     assert told[3] == ["measurements are complete again"]
 
 
+def test_a_flow_that_starts_may_be_silent_for_a_while() -> None:
+    notices = Notices()
+    assert [notices.of(cycle(refused=[HOLE])) for _ in range(2)] == [[], []]
+    assert notices.of(cycle()) == []
+    never = Notices()
+    assert [len(never.of(cycle(refused=[HOLE]))) for _ in range(5)] == [0, 0, 1, 0, 0]
+
+
 def test_missing_slots_and_what_was_not_carried_out_are_told() -> None:
     notices = Notices()
     short = Effect(limited={"work": 5})

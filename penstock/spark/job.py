@@ -5,56 +5,33 @@ import shutil
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.control.decision_log import Entry
-from penstock.durations import milliseconds, seconds
+from penstock.durations import Duration, milliseconds, seconds
 from penstock.flow.errors import FlowError
 from penstock.flow.layers import Layout
 from penstock.spark.bridge import Bridge
 from penstock.spark.changes import Change, change
+from penstock.spark.measuring import measuring_interval_s, sampling_share
 from penstock.spark.metrics import Ledger, Metrics
 from penstock.spark.metrics_address import metrics_address
+from penstock.spark.progress import Progress, State, Status
 from penstock.spark.routes import Settings
 from penstock.spark.view import View
 from penstock.stats.snapshot import Snapshot
 
-Duration = str | float | timedelta
-State = Literal["running", "draining", "stopped", "failed"]
-
 _TICK_S = 0.1
-_PROGRESS_EVERY_S = 1.0
-_PROGRESS_KEPT = 600
 _CLOSE_MS = 10_000
 _BOUNDARY_MS = 120_000
-_SHORTEST_MEASURING_S = 0.5
-
-
-def measuring_interval_s(every: Duration) -> float:
-    """The time between two reports of a worker, if it is long enough to be worth one."""
-    every_s = seconds(every)
-    if every_s < _SHORTEST_MEASURING_S:
-        raise FlowError(f"a report every {every_s:g} s is more often than every {_SHORTEST_MEASURING_S} s")
-    return every_s
 
 
 class JobFailed(RuntimeError):  # noqa: N818 - said of a job, as users say it
     """The flow has stopped by itself; the message names the task, the item and the error."""
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What the flow is doing."""
-
-    state: State
-    message: str
 
 
 class Job:
@@ -77,7 +54,7 @@ class Job:
         self._temporary = temporary
         self._ledger = Ledger()
         self._view = self.view()
-        self._progress: deque[dict[str, Any]] = deque(maxlen=_PROGRESS_KEPT)
+        self._progress = Progress()
         self._state: State = "running"
         self._error: JobFailed | None = None
         self._decisions: Callable[[], list[Entry]] = list
@@ -106,12 +83,12 @@ class Job:
     @property
     def last_progress(self) -> dict[str, Any] | None:
         """The latest of `recent_progress`."""
-        return self._progress[-1] if self._progress else None
+        return self._progress.last
 
     @property
     def recent_progress(self) -> list[dict[str, Any]]:
         """One entry per second: time, batch, totals of each task, latency at each sink."""
-        return list(self._progress)
+        return self._progress.entries
 
     def exception(self) -> JobFailed | None:
         """Why it stopped by itself, or None."""
@@ -225,11 +202,10 @@ class Job:
 
     def set_sampling(self, rate: float) -> None:
         """Measure that share of the items."""
-        if not 0.0 <= rate <= 1.0:
-            raise FlowError(f"a sampling rate of {rate} is not between 0 and 1")
+        share = sampling_share(rate)
         with self._changing:
             self._check_running()
-            self._publish(msgspec.structs.replace(self._settings, sampling=rate))
+            self._publish(msgspec.structs.replace(self._settings, sampling=share))
 
     def set_measure_every(self, every: Duration) -> None:
         """Have every worker report that often; 0.5 s or more."""
@@ -319,17 +295,15 @@ class Job:
             raise FlowError(f'flow "{self._layout.graph.name}" is {self._state}')
 
     def _batch(self) -> int:
-        return self._progress[-1]["batch"] if self._progress else 0
+        return 0 if self._progress.last is None else int(self._progress.last["batch"])
 
     def _watch(self) -> None:
         """Collect reports, note progress, see to the end."""
-        next_progress = time.monotonic()
         while not self._over.is_set():
             try:
                 self._ledger.add(self._bridge.drain_reports())
-                if time.monotonic() >= next_progress:
-                    next_progress += _PROGRESS_EVERY_S
-                    self._progress.append(self._note())
+                if self._progress.is_due():
+                    self._progress.note(self._bridge.batch(), self.metrics())
                 if not self._query.isActive:
                     self._ended_by_itself()
                 elif self._bridge.is_exhausted() and self._changing.acquire(blocking=False):
@@ -344,18 +318,6 @@ class Job:
                     self._conclude("failed", JobFailed(f"Spark is gone: {problem}"))
                 return
             self._over.wait(_TICK_S)
-
-    def _note(self) -> dict[str, Any]:
-        metrics = self.metrics()
-        return {
-            "time_s": time.time(),
-            "batch": self._bridge.batch(),
-            "tasks": {name: msgspec.to_builtins(task) for name, task in metrics.tasks.items()},
-            "latency_ms": {
-                sink: {"count": sketch.count, "mean": sketch.mean, "p99": sketch.quantile(0.99)}
-                for sink, sketch in metrics.latency.items()
-            },
-        }
 
     def _ended_by_itself(self) -> None:
         if self._over.is_set() or self._state == "draining":

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, cast
 import cloudpickle
 import msgspec
 
-from penstock.durations import format_ms, milliseconds
+from penstock.durations import Duration, format_ms, milliseconds
 from penstock.flow.errors import FlowError
 from penstock.flow.flow import Flow
 from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout, lay_out, max_slots
 from penstock.flow.pickling import check_picklable
 from penstock.spark.bridge import Bridge
-from penstock.spark.job import Duration, Job, measuring_interval_s
+from penstock.spark.job import Job
+from penstock.spark.measuring import measuring_interval_s, sampling_share
 from penstock.spark.plan import Plan
 from penstock.spark.routes import Settings, routes
 from penstock.spark.session import session
@@ -50,9 +51,7 @@ def run(
     with on_error="dead_letter" (default: dead_letters/FLOW here).
     """
     graph = flow.graph()
-    if not 0.0 <= sampling <= 1.0:
-        raise FlowError(f"a sampling rate of {sampling} is not between 0 and 1")
-    measure_every_s = measuring_interval_s(measure_every)
+    share, measure_every_s = sampling_share(sampling), measuring_interval_s(measure_every)
     batch_ms = milliseconds(batch)
     if not _SHORTEST_BATCH_MS <= batch_ms <= _LONGEST_BATCH_MS:
         raise FlowError(f"a batch of {format_ms(batch_ms)} is not between 1 s and 12 h; choose one within")
@@ -68,7 +67,7 @@ def run(
         routes=routes(layout),
         active={task.name: task.parallelism.initial for task in graph.tasks},
         lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
-        sampling=sampling,
+        sampling=share,
         measure_every_s=measure_every_s,
     )
     bridge.publish(msgspec.json.encode(settings))

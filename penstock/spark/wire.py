@@ -31,6 +31,7 @@ _DATA = Struct("<qqBH")
 _OUT = Struct("<IBqiB")
 _ACK = Struct("<IBq")
 _AT = Struct("<IBqI")
+_TIMEVAL = Struct("@ll")
 _RECEIVE_BYTES = 1 << 16
 
 
@@ -45,6 +46,7 @@ class Inbox:
         self._socket = connection
         self._buffer = bytearray()
         self._start = 0
+        self._patience_s: float | None = None
 
     def fileno(self) -> int:
         """For select."""
@@ -68,7 +70,17 @@ class Inbox:
         """Wait for more bytes and take them in; False when none came in time."""
         if timeout_s is not None and not select.select([self._socket], [], [], timeout_s)[0]:
             return False
-        received = self._socket.recv(_RECEIVE_BYTES)
+        return self.wait_about(None)
+
+    def wait_about(self, timeout_s: float | None) -> bool:
+        """The same, as exact as the kernel's ticks, with one system call instead of two."""
+        if timeout_s != self._patience_s:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(timeout_s))
+            self._patience_s = timeout_s
+        try:
+            received = self._socket.recv(_RECEIVE_BYTES)
+        except BlockingIOError:
+            return False
         if not received:
             raise ChannelClosed
         if self._start:
@@ -77,6 +89,12 @@ class Inbox:
             self._start = 0
         self._buffer += received
         return True
+
+
+def _timeval(timeout_s: float | None) -> bytes:
+    """The struct that the kernel takes for a timeout; zero means none."""
+    seconds, fraction = divmod(timeout_s or 0.0, 1.0)
+    return _TIMEVAL.pack(int(seconds), int(fraction * 1e6))
 
 
 def frame(kind: int, body: bytes = b"") -> bytes:

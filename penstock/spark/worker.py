@@ -155,7 +155,7 @@ class Worker:
                     self._between_items()
                 elif kind == END:
                     return bool(body[0])
-            if not self._inbox.wait(self._patience_s()):
+            if not self._wait():
                 self._acknowledge()
             self._between_items()
 
@@ -164,14 +164,14 @@ class Worker:
             runner.run_timer(sampled=self._settings.sampling > 0)
         self._follow_chain()
 
-    def _patience_s(self) -> float | None:
-        limits = [_ACK_IDLE_S] if self._unacknowledged else []
-        if self._settings.chains:
-            limits.append(_CHAIN_CHECK_S)
-        now_ns = time.monotonic_ns()
-        timers = [runner.next_timer_ns for runner in self._chain.runners]
-        limits += [max(0.0, (timer_ns - now_ns) * 1e-9) for timer_ns in timers if timer_ns is not None]
-        return min(limits, default=None)
+    def _wait(self) -> bool:
+        """Wait for input, or for the next thing to do without any; False if none came."""
+        idle_s = _ACK_IDLE_S if self._unacknowledged else _CHAIN_CHECK_S if self._settings.chains else None
+        timers = [runner.next_timer_ns for runner in self._chain.runners if runner.next_timer_ns is not None]
+        if not timers:
+            return self._inbox.wait_about(idle_s)
+        timer_s = max(0.0, (min(timers) - time.monotonic_ns()) * 1e-9)
+        return self._inbox.wait(timer_s if idle_s is None else min(idle_s, timer_s))
 
     def _follow_chain(self) -> None:
         """Host the tasks that the settings chain to this one, no more and no fewer."""

@@ -70,7 +70,11 @@ def test_waiting_is_bounded_and_a_closed_channel_says_so(pair: tuple[socket.sock
     inbox = wire.Inbox(ours)
     assert inbox.fileno() == ours.fileno()
     assert not inbox.wait(0)
+    assert not inbox.wait_about(0.01)
     assert list(inbox.frames()) == []
+    theirs.sendall(wire.frame(wire.END))
+    assert inbox.wait_about(None)
+    assert [kind for kind, _ in inbox.frames()] == [wire.END]
     theirs.close()
     with pytest.raises(wire.ChannelClosed):
         inbox.wait(None)

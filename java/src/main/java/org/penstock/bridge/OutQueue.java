@@ -3,17 +3,35 @@ package org.penstock.bridge;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Envelopes between the readers of the workers and the task thread, bounded by bytes: full means back-pressure. */
+/**
+ * Envelopes between the workers and the task thread. The readers of several workers put them in, bounded by bytes: full
+ * means back-pressure. A single worker has no reader: the task thread itself reads from it, which saves every envelope
+ * the way from one thread to another.
+ */
 final class OutQueue {
   private static final long LIMIT_BYTES = 1 << 17;
+
+  /** A worker that the task thread reads from. */
+  interface Direct {
+    /** Waits for frames and deals with them; false when this worker will send nothing more. */
+    boolean more();
+  }
 
   private List<Envelopes.Out> waiting = new ArrayList<>();
   private long bytes;
   private boolean finished;
   private Throwable failure;
+  private Direct direct;
+  private Thread reading; // the task thread while it waits for a worker
+
+  /** From now on the task thread reads from this worker when nothing waits. */
+  synchronized void attach(Direct worker) {
+    direct = worker;
+    notifyAll();
+  }
 
   synchronized void put(Envelopes.Out out) throws InterruptedException {
-    while (bytes >= LIMIT_BYTES && failure == null) {
+    while (bytes >= LIMIT_BYTES && failure == null && Thread.currentThread() != reading) {
       wait();
     }
     waiting.add(out);
@@ -22,26 +40,53 @@ final class OutQueue {
   }
 
   /** Everything that waits, at least one; an empty list after the timeout; null at the end. */
-  synchronized List<Envelopes.Out> take(long timeoutMs) throws InterruptedException {
+  List<Envelopes.Out> take(long timeoutMs) throws InterruptedException {
     long deadline = System.nanoTime() + timeoutMs * 1_000_000L;
-    while (waiting.isEmpty() && !finished && failure == null) {
-      long leftMs = (deadline - System.nanoTime()) / 1_000_000L;
-      if (leftMs <= 0) {
-        return List.of();
+    while (true) {
+      Direct worker;
+      synchronized (this) {
+        while (waiting.isEmpty() && !finished && failure == null && direct == null) {
+          long leftMs = (deadline - System.nanoTime()) / 1_000_000L;
+          if (leftMs <= 0) {
+            return List.of();
+          }
+          wait(leftMs);
+        }
+        if (failure != null) {
+          throw failure instanceof FlowException ? (FlowException) failure : new FlowException(failure);
+        }
+        if (!waiting.isEmpty()) {
+          return takeAll();
+        }
+        if (finished) {
+          return null;
+        }
+        worker = direct;
+        reading = Thread.currentThread();
       }
-      wait(leftMs);
+      read(worker);
     }
-    if (failure != null) {
-      throw failure instanceof FlowException ? (FlowException) failure : new FlowException(failure);
-    }
-    if (waiting.isEmpty()) {
-      return null;
-    }
+  }
+
+  private List<Envelopes.Out> takeAll() {
     List<Envelopes.Out> all = waiting;
     waiting = new ArrayList<>();
     bytes = 0;
     notifyAll();
     return all;
+  }
+
+  private void read(Direct worker) throws InterruptedException {
+    boolean more = worker.more();
+    synchronized (this) {
+      reading = null;
+      if (!more && direct == worker) {
+        direct = null;
+      }
+      if (Thread.interrupted() && failure == null) {
+        throw new InterruptedException();
+      }
+    }
   }
 
   synchronized void finish() {
@@ -52,6 +97,9 @@ final class OutQueue {
   synchronized void fail(Throwable problem) {
     if (failure == null) {
       failure = problem;
+    }
+    if (reading != null && reading != Thread.currentThread()) {
+      reading.interrupt();
     }
     notifyAll();
   }

@@ -245,6 +245,19 @@ final class Pump {
     out.fail(problem);
   }
 
+  /** Reads from a worker: the task thread does, if it has only this one; otherwise a thread of its own. */
+  void read(String task, OutQueue.Direct worker) {
+    if (stages.length == 1) {
+      out.attach(worker);
+    } else {
+      spawn("penstock-read-" + task + "-" + replica, () -> {
+        while (worker.more()) {
+          // Until the worker ends.
+        }
+      });
+    }
+  }
+
   void spawn(String name, Runnable body) {
     Thread thread = Zygote.daemon(name, body);
     synchronized (threads) {

@@ -73,7 +73,7 @@ final class Stage {
     WorkerProcess fresh = pump.workers().acquire(task, pump.replica());
     worker = fresh;
     retiring = false;
-    pump.spawn("penstock-read-" + task + "-" + pump.replica(), () -> read(fresh));
+    pump.read(task, () -> more(fresh));
     write(Wire.frame(Wire.START, pump.startOrder(index, mark).getBytes(StandardCharsets.UTF_8)));
   }
 
@@ -179,49 +179,71 @@ final class Stage {
     return then;
   }
 
-  private void read(WorkerProcess from) {
+  /** Deals with the next frames of a worker, at least one; false when it will send nothing more. */
+  private boolean more(WorkerProcess from) {
     try {
-      for (Wire.Frame frame = from.nextFrame(); frame != null; frame = from.nextFrame()) {
-        ByteBuffer body = frame.body();
-        switch (frame.kind()) {
-          case Wire.OUT -> {
-            ledger.acknowledge(body.getLong());
-            int target = body.getInt();
-            int stage = body.get() & 0xFF;
-            byte[] envelope = new byte[body.remaining()];
-            body.get(envelope);
-            pump.route(stage, target, envelope);
-          }
-          case Wire.ACK -> acknowledge(body);
-          case Wire.JOIN -> pump.join(from, Reports.parse(StandardCharsets.UTF_8.decode(body).toString()).iterator());
-          case Wire.AT -> ledger.at(body.getLong(), body.getInt());
-          case Wire.FAILED -> {
-            pump.fail(StandardCharsets.UTF_8.decode(body).toString());
-            return;
-          }
-          case Wire.ENDED -> {
-            workerEnded(from, StandardCharsets.UTF_8.decode(body).toString());
-            return;
-          }
-          default -> throw new IOException("a worker of " + task + " sent a frame of kind " + frame.kind());
+      Wire.Frame frame = from.nextFrame();
+      while (frame != null) {
+        if (!handle(from, frame)) {
+          return false;
         }
+        if (!from.hasFrame()) {
+          return true;
+        }
+        frame = from.nextFrame();
       }
     } catch (IOException dead) {
       // Below: the same as a clean end without ENDED.
     } catch (InterruptedException over) {
-      return;
+      Thread.currentThread().interrupt();
+      return false;
     } catch (RuntimeException broken) {
       pump.failWith(broken);
-      return;
+      return false;
     }
-    replace(from);
+    if (!Thread.currentThread().isInterrupted()) {
+      replace(from);
+    }
+    return false;
+  }
+
+  /** False after the last frame. */
+  private boolean handle(WorkerProcess from, Wire.Frame frame) throws IOException, InterruptedException {
+    ByteBuffer body = frame.body();
+    switch (frame.kind()) {
+      case Wire.OUT -> {
+        ledger.acknowledge(body.getLong());
+        int target = body.getInt();
+        int stage = body.get() & 0xFF;
+        byte[] envelope = new byte[body.remaining()];
+        body.get(envelope);
+        pump.route(stage, target, envelope);
+      }
+      case Wire.ACK -> acknowledge(body);
+      case Wire.JOIN -> pump.join(from, Reports.parse(text(body)).iterator());
+      case Wire.AT -> ledger.at(body.getLong(), body.getInt());
+      case Wire.FAILED -> {
+        pump.fail(text(body));
+        return false;
+      }
+      case Wire.ENDED -> {
+        workerEnded(from, text(body));
+        return false;
+      }
+      default -> throw new IOException("a worker of " + task + " sent a frame of kind " + frame.kind());
+    }
+    return true;
+  }
+
+  private static String text(ByteBuffer body) {
+    return StandardCharsets.UTF_8.decode(body).toString();
   }
 
   /** i64 sequence; a source adds its mark. */
   private void acknowledge(ByteBuffer body) {
     ledger.acknowledge(body.getLong());
     if (body.hasRemaining()) {
-      mark = StandardCharsets.UTF_8.decode(body).toString();
+      mark = text(body);
     }
   }
 

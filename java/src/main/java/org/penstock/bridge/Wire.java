@@ -76,6 +76,11 @@ public final class Wire {
       return new Frame(kind, body);
     }
 
+    /** Whether a whole frame is in the buffer. */
+    boolean ready() {
+      return buffer.remaining() >= 4 && buffer.remaining() >= 4 + buffer.getInt(buffer.position());
+    }
+
     private boolean fill(int need) throws IOException {
       if (buffer.remaining() >= need) {
         return true;

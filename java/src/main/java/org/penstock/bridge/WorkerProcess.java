@@ -49,6 +49,11 @@ final class WorkerProcess {
     return frames.next();
   }
 
+  /** Whether the next frame is here already. */
+  boolean hasFrame() {
+    return frames.ready();
+  }
+
   void send(ByteBuffer frame) throws IOException {
     while (frame.hasRemaining()) {
       data.write(frame);

@@ -68,10 +68,21 @@ final class Zygote {
     } catch (IOException died) {
       ready.complete("the Python parent process ended while it was starting");
     }
-    String problem = await(ready, READY_S, "the Python parent process did not start");
+    awaitReady(run.flow());
+  }
+
+  /** Whoever stops the flow meanwhile, or waits in vain, leaves nothing behind. */
+  private void awaitReady(String flow) throws IOException {
+    String problem;
+    try {
+      problem = await(ready, READY_S, "the Python parent process did not start");
+    } catch (IOException stopped) {
+      close();
+      throw stopped;
+    }
     if (!problem.isEmpty()) {
       close();
-      throw new IOException("flow " + run.flow() + ": " + problem);
+      throw new IOException("flow " + flow + ": " + problem);
     }
   }
 

@@ -42,7 +42,10 @@ def test_slow_sink_keeps_memory_flat(spark: SparkSession, lifetime: str) -> None
     job = ps.run(flow)
     assert spark._jvm is not None
     java = spark._jvm.java.lang.ProcessHandle.current().pid()
-    time.sleep(4)
+    deadline = time.monotonic() + 60
+    while not job.metrics().tasks["out"].items_in and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(3)
 
     def memory_mb() -> float:
         processes = [pid for task in job.metrics().tasks.values() for pid in task.processes]

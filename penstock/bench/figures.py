@@ -59,7 +59,8 @@ def draw_batching(runs: Runs, path: Path) -> None:
     """Figure 5.7: latency and CPU by attempted send rate; a bottleneck is ringed in red."""
     figure, (latency, cpu) = _rows(2)
     for bound_ms in (None, *experiments.BATCHING_MS):
-        names = {rate: experiments.batching_name(bound_ms, rate) for rate in experiments.RATES}
+        tried = experiments.batching_rates(bound_ms)
+        names = {rate: experiments.batching_name(bound_ms, rate) for rate in tried}
         of_bound = {rate / 1000.0: runs[name] for rate, name in names.items() if name in runs}
         last = {rate: run.points[-1] for rate, run in of_bound.items()}
         ringed = [number for number, run in enumerate(of_bound.values()) if not keeps_up(run)]

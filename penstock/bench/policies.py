@@ -117,7 +117,8 @@ def batching_section(runs: dict[str, Run]) -> Section:
     bounds: list[int | None] = [None, *experiments.BATCHING_MS]
     figures: dict[str, Any] = {}
     for bound_ms in bounds:
-        rates = [rate for rate in experiments.RATES if experiments.batching_name(bound_ms, rate) in runs]
+        tried = experiments.batching_rates(bound_ms)
+        rates = [rate for rate in tried if experiments.batching_name(bound_ms, rate) in runs]
         kept = [rate for rate in rates if keeps_up(runs[experiments.batching_name(bound_ms, rate)])]
         if rates:
             name = "immediate" if bound_ms is None else f"{bound_ms} ms"

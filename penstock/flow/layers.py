@@ -5,8 +5,9 @@ streams) is hosted one layer below the lowest unit that feeds it. Partition ids 
 unit by unit; a last one is the relay of the streams that skip the layer.
 """
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Graph, Stream
@@ -118,6 +119,24 @@ class Layout:
         sizes = {task.name: self.unit_of(task.name).pool for task in self.graph.tasks}
         sizes.update((name, size) for name, (_, size) in chosen.items())
         return _place(self.graph, [unit for layer in self.layers for unit in layer.units], sizes)
+
+    def with_bound(self, constraint: str, latency_ms: float) -> "Layout":
+        """The same placement, with another bound for a constraint."""
+        graph = self.graph
+        names = [known.name for known in graph.constraints]
+        if constraint not in names:
+            known = f"its constraints are {', '.join(names)}" if names else "it has no constraint"
+            raise FlowError(f'flow "{graph.name}" has no constraint "{constraint}"; {known}')
+        if not 0 < latency_ms < math.inf:
+            raise FlowError(
+                f'a bound of {latency_ms:g} ms for constraint "{constraint}" of flow "{graph.name}" cannot be'
+                " kept; give one above 0 ms"
+            )
+        changed = tuple(
+            replace(known, latency_ms=latency_ms) if known.name == constraint else known
+            for known in graph.constraints
+        )
+        return replace(self, graph=replace(graph, constraints=changed))
 
     def _check_pool(self, name: str, pool: int) -> None:
         task = self.graph.task(name)

@@ -84,3 +84,14 @@ def _check_active(layout: Layout, task: str, count: int) -> None:
             f'{count} active replicas of task "{task}" are outside its pool of {pool};'
             f" resize it first with set_pool"
         )
+
+
+def check_slots(layout: Layout, slots: int) -> None:
+    """Refuse a layout that needs more task slots than there are."""
+    if layout.slots <= slots:
+        return
+    pools = [f'{unit.pool} for "{unit.tasks[0]}"' for layer in layout.layers for unit in layer.units]
+    raise FlowError(
+        f'flow "{layout.graph.name}" with pools of {", ".join(pools)} needs {layout.slots} task slots'
+        f" and Spark has {slots}; choose a smaller pool or start Spark with more"
+    )

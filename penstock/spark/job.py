@@ -16,7 +16,7 @@ from penstock.durations import Duration, milliseconds, seconds
 from penstock.flow.errors import FlowError
 from penstock.flow.layers import Layout
 from penstock.spark.bridge import Bridge
-from penstock.spark.changes import Change, change
+from penstock.spark.changes import Change, change, check_slots
 from penstock.spark.measuring import measuring_interval_s, sampling_share
 from penstock.spark.metrics import Ledger, Metrics
 from penstock.spark.metrics_address import metrics_address
@@ -200,6 +200,12 @@ class Job:
             self._check_running()
             self._turn(change(self._layout, self._settings, lifetimes_ms={stream: milliseconds(lifetime)}))
 
+    def set_bound(self, constraint: str, bound: Duration) -> None:
+        """Hold a constraint to another bound from the next snapshot on."""
+        with self._changing:
+            self._check_running()
+            self._layout = self._layout.with_bound(constraint, milliseconds(bound))
+
     def set_sampling(self, rate: float) -> None:
         """Measure that share of the items."""
         share = sampling_share(rate)
@@ -232,7 +238,7 @@ class Job:
         The gap of that boundary in ms, 0 if there was none, and None if there was nothing to change.
         """
         if planned.at_boundary is not None:
-            self._check_slots(planned.at_boundary[0])
+            check_slots(planned.at_boundary[0], self._slots)
         changed = planned.at_once != self._settings
         if changed:
             self._publish(planned.at_once)
@@ -246,15 +252,6 @@ class Job:
             self._publish(settings)
 
         return self._at_boundary(move)
-
-    def _check_slots(self, layout: Layout) -> None:
-        if layout.slots <= self._slots:
-            return
-        pools = [f'{unit.pool} for "{unit.tasks[0]}"' for layer in layout.layers for unit in layer.units]
-        raise FlowError(
-            f'flow "{layout.graph.name}" with pools of {", ".join(pools)} needs {layout.slots} task slots'
-            f" and Spark has {self._slots}; choose a smaller pool or start Spark with more"
-        )
 
     def _at_boundary(self, change: Callable[[], None]) -> float:
         batch = self._bridge.batch()

@@ -133,6 +133,23 @@ def test_unknown_replicas_and_tasks_are_refused() -> None:
         layout.unit_of("x")
 
 
+def test_another_bound_changes_nothing_else() -> None:
+    flow = branched()
+    source = flow.graph().tasks[0].name
+    stream = flow.graph().outputs_of(source)[0].name
+    flow.constrain("20 ms", [stream], name="soon")
+    layout = lay_out(flow.graph())
+    tightened = layout.with_bound("soon", 5.0)
+    assert [constraint.latency_ms for constraint in tightened.graph.constraints] == [5.0]
+    assert tightened.with_bound("soon", 20.0) == layout
+    with pytest.raises(FlowError, match=r'has no constraint "late"; its constraints are soon'):
+        layout.with_bound("late", 5.0)
+    with pytest.raises(FlowError, match=r'bound of 0 ms for constraint "soon".* give one above 0 ms'):
+        layout.with_bound("soon", 0.0)
+    with pytest.raises(FlowError, match="it has no constraint"):
+        lay_out(branched().graph()).with_bound("soon", 5.0)
+
+
 def check_layout(layout: Layout) -> None:
     """Everything that must hold of any layout."""
     graph = layout.graph

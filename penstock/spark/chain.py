@@ -72,7 +72,7 @@ def _link(stream: OutStream, runner: Runner, outbox: Outbox) -> Callable[[Any], 
                 runner.measured.chained_in += 1
                 runner.step(item)
             else:
-                runner.measured.time_chained(stream.number, outbox.origin_ns, lambda: runner.step(item))
+                runner.measured.time_chained(stream.number, outbox.origin_ns, runner.step, item)
         finally:
             outbox.ascend(before)
 

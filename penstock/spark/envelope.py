@@ -89,7 +89,8 @@ def encode(
             len(tags),
         )
     ]
-    parts.extend(_TAG.pack(*tag) for tag in tags)
+    if tags:
+        parts += [_TAG.pack(*tag) for tag in tags]
     if ids is not None:
         block = pickle.dumps(list(ids), 5)
         parts.append(_LENGTH.pack(len(block)))
@@ -109,8 +110,9 @@ def decode(data: bytes | memoryview) -> Envelope:
     at = _HEADER.size
     if len(view) < at + tag_count * _TAG.size:
         raise EnvelopeError(f"is cut off within its {tag_count} tags")
-    tags = [Tag(*_TAG.unpack_from(view, at + i * _TAG.size)) for i in range(tag_count)]
-    at += tag_count * _TAG.size
+    tags_end = at + tag_count * _TAG.size
+    tags = [Tag._make(tag) for tag in _TAG.iter_unpack(view[at:tags_end])] if tag_count else []
+    at = tags_end
     ids = None
     if flags & _HAS_IDS:
         if len(view) < at + 4:

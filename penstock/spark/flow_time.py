@@ -25,7 +25,8 @@ class FlowTime:
 
     def now_ns(self) -> int:
         """The time for a stamp, or UNKNOWN_NS."""
-        return self.of(time.monotonic_ns())
+        ahead_ns = self.ahead_ns
+        return UNKNOWN_NS if ahead_ns is None else time.monotonic_ns() - ahead_ns
 
     def of(self, local_ns: int) -> int:
         """A time of this machine's monotonic clock as one of the flow, or UNKNOWN_NS."""

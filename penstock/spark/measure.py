@@ -1,7 +1,8 @@
 """What a worker counts and times, and the report it makes of it once a second.
 
 Timing is done for tagged items only, and for whole envelopes: an item that is not sampled costs nothing. The
-task's thread measures and the clock's thread takes the report, so both hold the lock.
+task's thread measures and the clock's thread takes the report, so both hold the lock, save for the list of
+tagged items: the one only appends to it, the other takes it away whole and does the sums.
 """
 
 import itertools
@@ -19,12 +20,16 @@ from penstock.spark.envelope import Envelope, Tag
 from penstock.spark.failures import Failures
 from penstock.spark.flow_time import UNKNOWN_NS
 from penstock.spark.outbox import Outbox, OutStream
-from penstock.stats.channel import ChannelTimes
+from penstock.stats.channel import Passage, channel_moments
 from penstock.stats.replica_reporter import ReplicaReporter
 from penstock.stats.report import ChannelReport
 from penstock.stats.sketch import Sketch
 
 _serials = itertools.count()
+
+Timed = tuple[tuple[int, int], int, int, int, int, int, int, int, int | None]
+"""A tagged item: (stream, sender), when it was emitted, shipped, arrived, entered and done, how long it took
+by itself, when it was due at its source, and how far this clock is ahead of the flow's."""
 
 
 class Measurements:
@@ -43,7 +48,6 @@ class Measurements:
         self.items_in = 0
         self.chained_in = 0
         self._latency_ms = Sketch()
-        self._arrived_ms: list[float] = []
         self._task = task
         self._replica = replica
         self._sends = sends
@@ -54,12 +58,11 @@ class Measurements:
         self._lock = threading.Lock()
         self._gathers = latency == "read_write"
         self._reporter = ReplicaReporter(task, replica, latency_kind=latency)
-        self._channels: dict[tuple[int, int], ChannelTimes] = {}
         self._since_s = time.monotonic()
         self._cpu_s = time.process_time()
         self._emitted = 0
         self._chained_counted = 0
-        self._chained_service_ns: list[int] = []
+        self._timed_items: list[Timed] = []
 
     def envelope_done(self, envelope: Envelope, arrived_ns: int, useful_ns: int) -> None:
         """An envelope was worked off in `useful_ns`, waiting for room in the output not counted."""
@@ -75,50 +78,75 @@ class Measurements:
             self.items_in += count
             self._reporter.worked(useful_ns, count, 0)
 
-    def time_item(self, envelope: Envelope, tag: Tag, arrived_ns: int, step: Callable[[], None]) -> None:
-        """Run the step of a tagged item, with all its times."""
-        entered_ns = time.monotonic_ns()
-        took_ns, own_ns = self._timed(entered_ns, step)
+    def time_item(
+        self, envelope: Envelope, tag: Tag, arrived_ns: int, step: Callable[[Any], None], item: Any
+    ) -> None:
+        """Run the step of a tagged item, and keep all its times."""
+        entered_ns, done_ns, own_ns = self._timed(step, item)
+        self._timed_items.append(
+            (
+                (envelope.stream, envelope.sender),
+                tag.emit_ns,
+                envelope.ship_ns,
+                arrived_ns,
+                entered_ns,
+                done_ns,
+                own_ns,
+                tag.origin_ns,
+                self._outbox.time.ahead_ns,
+            )
+        )
+
+    def time_chained(self, stream: int, origin_ns: int, step: Callable[[Any], None], item: Any) -> None:
+        """The same for an item that a chained task was handed: it came without any delay."""
+        entered_ns, done_ns, own_ns = self._timed(step, item)
         ahead_ns = self._outbox.time.ahead_ns
-        with self._lock:
-            self._reporter.served(own_ns, entered_ns - arrived_ns)
-            if ahead_ns is not None and tag.emit_ns != UNKNOWN_NS != envelope.ship_ns:
-                channel = self._channel(envelope.stream, envelope.sender)
-                channel.entered(tag.emit_ns, envelope.ship_ns, arrived_ns - ahead_ns, entered_ns - ahead_ns)
-        self._finished(entered_ns + took_ns, tag.origin_ns)
-
-    def time_chained(self, stream: int, origin_ns: int, step: Callable[[], None]) -> None:
-        """Run the step of a tagged item that a chained task was handed: it came without any delay."""
-        entered_ns = time.monotonic_ns()
-        took_ns, own_ns = self._timed(entered_ns, step)
-        with self._lock:
-            self._reporter.served(own_ns)
-            self._channel(stream, self._replica).entered(entered_ns, entered_ns, entered_ns, entered_ns)
+        at_ns = entered_ns if ahead_ns is None else entered_ns - ahead_ns
+        channel = (stream, self._replica)
+        self._timed_items.append(
+            (channel, at_ns, at_ns, entered_ns, entered_ns, done_ns, own_ns, origin_ns, ahead_ns)
+        )
         self.chained_in += 1
-        self._chained_service_ns.append(own_ns)
-        self._finished(entered_ns + took_ns, origin_ns)
 
-    def _timed(self, entered_ns: int, step: Callable[[], None]) -> tuple[int, int]:
-        """Run a step; how long it took in all, and without what the tasks chained behind it took."""
+    def _timed(self, step: Callable[[Any], None], item: Any) -> tuple[int, int, int]:
+        """Run a step: when it began and ended, and how long it took without the tasks chained behind it."""
         outbox = self._outbox
         behind_ns, outbox.behind_ns = outbox.behind_ns, 0
+        entered_ns = time.monotonic_ns()
         if self._gathers:
             with self._lock:
                 self._reporter.read(entered_ns)
-        step()
-        took_ns = time.monotonic_ns() - entered_ns
+        step(item)
+        done_ns = time.monotonic_ns()
+        took_ns = done_ns - entered_ns
         own_ns = took_ns - outbox.behind_ns
         outbox.behind_ns = behind_ns + took_ns
-        return took_ns, own_ns
+        return entered_ns, done_ns, own_ns
 
-    def _finished(self, done_ns: int, origin_ns: int) -> None:
-        """A tagged item has gone through; at a sink that is the end of its way."""
-        if self._sends or origin_ns == UNKNOWN_NS:
-            return
-        now_ns = self._outbox.time.of(done_ns)
-        if now_ns != UNKNOWN_NS:
-            with self._lock:
-                self._arrived_ms.append((now_ns - origin_ns) * 1e-6)
+    def _sum_up(self, timed: list[Timed]) -> list[ChannelReport]:
+        """What the interval's tagged items showed; a time by a clock that is not known is left out."""
+        self._reporter.served(
+            [own for *_, own, _, _ in timed], [entered - arrived for _, _, _, arrived, entered, *_ in timed]
+        )
+        channels: dict[tuple[int, int], list[Passage]] = {}
+        is_last = not self._sends
+        for channel, emit_ns, ship_ns, arrived_ns, entered_ns, done_ns, _, origin_ns, ahead_ns in timed:
+            if ahead_ns is None:
+                continue
+            if emit_ns != UNKNOWN_NS != ship_ns:
+                passage = (emit_ns, ship_ns, arrived_ns - ahead_ns, entered_ns - ahead_ns)
+                channels.setdefault(channel, []).append(passage)
+            if is_last and origin_ns != UNKNOWN_NS:
+                self._latency_ms.add((done_ns - ahead_ns - origin_ns) * 1e-6)
+        return [
+            ChannelReport(
+                stream=self._names[stream],
+                sender=sender,
+                receiver=self._replica,
+                times=channel_moments(passages),
+            )
+            for (stream, sender), passages in channels.items()
+        ]
 
     def sent_late(self, lag_ns: int) -> None:
         """A source sends a tagged item, so long after it was due."""
@@ -140,7 +168,7 @@ class Measurements:
         with self._lock:
             count = self.chained_in - self._chained_counted
             self._chained_counted += count
-            timed_ns, self._chained_service_ns = self._chained_service_ns, []
+            timed_ns = [own for *_, own, _, _ in self._timed_items]
             useful_ns = round(count * fmean(timed_ns)) if timed_ns else 0
             self.items_in += count
             self._reporter.worked(useful_ns, count, 0)
@@ -150,18 +178,12 @@ class Measurements:
         """For the driver; begins a new interval."""
         with self._lock:
             now_s, cpu_s = time.monotonic(), time.process_time()
+            timed, self._timed_items = self._timed_items, []
+            channels = self._sum_up(timed)
             emitted = sum(stream.shipped_items + stream.handed_on for stream in self._sends)
             self._reporter.worked(0, 0, emitted - self._emitted)
             replica = self._reporter.report(now_s - self._since_s, cpu_s=cpu_s - self._cpu_s)
-            channels = [
-                ChannelReport(
-                    stream=self._names[stream], sender=sender, receiver=self._replica, times=times.take()
-                )
-                for (stream, sender), times in self._channels.items()
-            ]
             self._since_s, self._cpu_s, self._emitted = now_s, cpu_s, emitted
-            arrived_ms, self._arrived_ms = self._arrived_ms, []
-            self._latency_ms.add_all(arrived_ms)
             return {"worker": self._totals(), "interval": replica, "channels": channels, **more}
 
     def _totals(self) -> dict[str, Any]:
@@ -178,12 +200,6 @@ class Measurements:
             "dead_lettered": self._failures.dead_lettered,
             "latency_ms": self._latency_ms.to_json(),
         }
-
-    def _channel(self, stream: int, sender: int) -> ChannelTimes:
-        key = (stream, sender)
-        if key not in self._channels:
-            self._channels[key] = ChannelTimes()
-        return self._channels[key]
 
 
 def process_report(runners: Sequence[Measurements], **more: Any) -> bytes:

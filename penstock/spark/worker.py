@@ -221,15 +221,17 @@ class Worker:
     def _process_tagged(self, envelope: Envelope, arrived_ns: int) -> None:
         """The items between two tagged ones need no care."""
         items, start = envelope.items, 0
+        head, outbox = self._head, self._outbox
+        outbox.begin_item(None, None)
         for tag in envelope.tags:
             if tag.item > start:
-                self._outbox.begin_item(None, None)
-                self._head.steps(items[start : tag.item])
-            self._process_one(envelope, tag.item, tag, arrived_ns)
+                head.steps(items[start : tag.item])
+            outbox.origin_ns = tag.origin_ns
+            head.measured.time_item(envelope, tag, arrived_ns, head.step, items[tag.item])
+            outbox.origin_ns = None
             start = tag.item + 1
         if start < len(items):
-            self._outbox.begin_item(None, None)
-            self._head.steps(items[start:] if start else items)
+            head.steps(items[start:] if start else items)
 
     def _process_one(self, envelope: Envelope, index: int, tag: Tag | None, arrived_ns: int) -> None:
         item_id = None if envelope.ids is None else envelope.ids[index]
@@ -240,7 +242,7 @@ class Worker:
         if tag is None:
             head.step(item)
         else:
-            head.measured.time_item(envelope, tag, arrived_ns, lambda: head.step(item))
+            head.measured.time_item(envelope, tag, arrived_ns, head.step, item)
 
     def _process_carefully(
         self, sequence: int, envelope: Envelope, arrived_ns: int, poisoned: list[int]

@@ -1,7 +1,6 @@
 """The time between two items that arrive at a replica's queue, whichever stream they came by (appendix A)."""
 
-from penstock.stats.moments import Moments, OnlineMoments
-from penstock.stats.task_latency import NS_PER_MS
+from penstock.stats.moments import NS_PER_MS, Moments, OnlineMoments
 
 
 class Arrivals:

@@ -7,10 +7,11 @@ The sender chooses the items to tag, the receiver does the sums. All times are o
 receiver run on different machines, the caller has set them right (`clock_offset`).
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
-from penstock.stats.moments import Moments, moments_of
-from penstock.stats.task_latency import NS_PER_MS
+from penstock.stats.moments import Moments, moments_of_ns
 
 
 class ChannelMoments(msgspec.Struct, frozen=True):
@@ -31,29 +32,16 @@ class ChannelMoments(msgspec.Struct, frozen=True):
         )
 
 
-class ChannelTimes:
-    """Collects the times of the tagged items of one channel; sums are made when an interval ends."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self) -> None:
-        self._items: list[tuple[int, int, int, int]] = []
-
-    def entered(self, emitted_ns: int, shipped_ns: int, arrived_ns: int, entered_ns: int) -> None:
-        """A tagged item has entered the receiving task."""
-        self._items.append((emitted_ns, shipped_ns, arrived_ns, entered_ns))
-
-    def take(self) -> ChannelMoments:
-        """The interval's times."""
-        items, self._items = self._items, []
-        return ChannelMoments(
-            moments_of([_between_ms(emitted, entered) for emitted, _, _, entered in items]),
-            moments_of([_between_ms(emitted, shipped) for emitted, shipped, _, _ in items]),
-            moments_of([_between_ms(shipped, arrived) for _, shipped, arrived, _ in items]),
-            moments_of([_between_ms(arrived, entered) for _, _, arrived, entered in items]),
-        )
+Passage = tuple[int, int, int, int]
+"""When a tagged item was emitted, shipped, arrived and entered, in ns."""
 
 
-def _between_ms(begin_ns: int, end_ns: int) -> float:
-    """Never negative: clocks that were set right may still be off by a little."""
-    return max(0, end_ns - begin_ns) / NS_PER_MS
+def channel_moments(passages: Iterable[Passage]) -> ChannelMoments:
+    """The times of the tagged items of one channel in one interval."""
+    emitted, shipped, arrived, entered = tuple(zip(*passages, strict=True)) or ((), (), (), ())
+    return ChannelMoments(
+        moments_of_ns([end - begin for begin, end in zip(emitted, entered, strict=True)]),
+        moments_of_ns([end - begin for begin, end in zip(emitted, shipped, strict=True)]),
+        moments_of_ns([end - begin for begin, end in zip(shipped, arrived, strict=True)]),
+        moments_of_ns([end - begin for begin, end in zip(arrived, entered, strict=True)]),
+    )

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+NS_PER_MS = 1e6
+
 
 class Moments(msgspec.Struct, frozen=True):
     """Count, mean and spread of a set of values; None where there are too few values to tell."""
@@ -51,12 +53,17 @@ class Moments(msgspec.Struct, frozen=True):
         return Moments(count, center, squares)
 
 
-def moments_of(values: Sequence[float]) -> Moments:
-    """All at once, by the definition: a fraction of the cost of one by one."""
-    if not values:
+def moments_of_ns(times_ns: Sequence[int]) -> Moments:
+    """Of many times at once, by the definition and in ms: a fraction of the cost of one by one.
+
+    No time is negative: clocks that were set right may still be off by a little.
+    """
+    if not times_ns:
         return Moments()
-    center = math.fsum(values) / len(values)
-    return Moments(len(values), center, math.fsum([(value - center) ** 2 for value in values]))
+    passed_ns = [time_ns if time_ns > 0 else 0 for time_ns in times_ns]
+    center_ns = sum(passed_ns) / len(passed_ns)
+    squares = sum([(apart_ns := time_ns - center_ns) * apart_ns for time_ns in passed_ns])
+    return Moments(len(passed_ns), center_ns / NS_PER_MS, squares / NS_PER_MS**2)
 
 
 class OnlineMoments:

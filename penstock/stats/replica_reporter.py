@@ -1,17 +1,19 @@
 """The statistics reporter of one replica: callbacks while it works, a report when an interval ends.
 
 Thesis, section 4.4.1. The caller passes the times, in nanoseconds of one clock: `arrived` for an envelope and
-`worked` when it is done; for each of its sampled items `read`, any number of `wrote`, and `served`. What is
-sampled is only kept, and summed up when the interval ends: the task does not wait for arithmetic.
+`worked` when it is done; for a sampled item `read` and any number of `wrote`; `served` for many of them
+together. What is sampled is summed up when the interval ends: the task does not wait for arithmetic.
 """
+
+from collections.abc import Iterable
 
 from penstock.stats.arrivals import Arrivals
 from penstock.stats.baseline import Baseline
-from penstock.stats.moments import Moments, moments_of
+from penstock.stats.moments import Moments, moments_of_ns
 from penstock.stats.rates import InstanceRates
 from penstock.stats.report import ReplicaReport
 from penstock.stats.snapshot_structs import LatencyKind
-from penstock.stats.task_latency import NS_PER_MS, ReadWrite
+from penstock.stats.task_latency import ReadWrite
 
 NS_PER_S = 1e9
 
@@ -43,11 +45,10 @@ class ReplicaReporter:
         if self._gathering is not None:
             self._gathering.written(now_ns)
 
-    def served(self, service_ns: int, waited_ns: int | None = None) -> None:
-        """A sampled item is done with; it had waited in the queue, unless it was handed over directly."""
-        self._served_ns.append(service_ns)
-        if waited_ns is not None:
-            self._waited_ns.append(waited_ns)
+    def served(self, service_ns: Iterable[int], waited_ns: Iterable[int]) -> None:
+        """How long sampled items took, and how long they had waited in the queue."""
+        self._served_ns += service_ns
+        self._waited_ns += waited_ns
 
     def lagged(self, lag_ns: int) -> None:
         """A source sends a sampled item so long after it was due."""
@@ -63,7 +64,7 @@ class ReplicaReporter:
         self, window_s: float, *, cpu_s: float | None = None, backlog: int | None = None
     ) -> ReplicaReport:
         """What was measured since the last report, `window_s` seconds ago."""
-        service_ms = _moments_ms(self._served_ns)
+        service_ms = moments_of_ns(self._served_ns)
         if service_ms.mean is not None:
             self._baseline.add(service_ms.mean)
         report = ReplicaReport(
@@ -77,9 +78,9 @@ class ReplicaReporter:
             ),
             service_ms=service_ms,
             interarrival_ms=self._arrivals.take(),
-            queue_wait_ms=_moments_ms(self._waited_ns),
+            queue_wait_ms=moments_of_ns(self._waited_ns),
             latency_ms=self._latency_ms(service_ms),
-            lag_ms=_moments_ms(self._lagged_ns),
+            lag_ms=moments_of_ns(self._lagged_ns),
             cpu_s=cpu_s,
             backlog=backlog,
             baseline_service_ms=self._baseline.service_ms,
@@ -90,7 +91,3 @@ class ReplicaReporter:
 
     def _latency_ms(self, service_ms: Moments) -> Moments:
         return service_ms if self._gathering is None else self._gathering.take()
-
-
-def _moments_ms(times_ns: list[int]) -> Moments:
-    return moments_of([max(0, time_ns) / NS_PER_MS for time_ns in times_ns])

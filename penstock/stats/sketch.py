@@ -6,7 +6,6 @@ in it. Buckets only count, so two sketches merge, in any order, by adding, and a
 two totals.
 """
 
-from collections.abc import Iterable
 from math import ceil, isfinite, log
 from typing import Any
 
@@ -38,11 +37,6 @@ class Sketch:
         self.total += value
         index = ceil(log(value) * _SCALE)
         self._buckets[index] = self._buckets.get(index, 0) + 1
-
-    def add_all(self, values: Iterable[float]) -> None:
-        """Note many values."""
-        for value in values:
-            self.add(value)
 
     @property
     def mean(self) -> float | None:

@@ -7,9 +7,7 @@ Read-write: from reading an item until the next write to an output; for tasks th
 for the ones after it. All times are given by the caller, in nanoseconds of one clock.
 """
 
-from penstock.stats.moments import Moments, OnlineMoments
-
-NS_PER_MS = 1e6
+from penstock.stats.moments import NS_PER_MS, Moments, OnlineMoments
 
 
 class ReadWrite:

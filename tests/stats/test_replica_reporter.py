@@ -16,10 +16,9 @@ def work(replica: ReplicaReporter, start: int) -> None:
     """Two items in one envelope arrive at `start`, take 1 ms and 3 ms, and one is emitted at the end."""
     replica.arrived(start * MS, items=2)
     replica.read((start + 2) * MS)
-    replica.served(1 * MS, waited_ns=2 * MS)
     replica.read((start + 3) * MS)
     replica.wrote((start + 6) * MS)
-    replica.served(3 * MS)
+    replica.served([1 * MS, 3 * MS], waited_ns=[2 * MS, 3 * MS])
     replica.worked(4 * MS, processed=2, emitted=1)
 
 
@@ -32,7 +31,7 @@ def test_a_report_of_everything() -> None:
     assert report.service_ms.mean == 2.0
     assert report.latency_ms == report.service_ms
     assert report.interarrival_ms.count == 3
-    assert report.queue_wait_ms == Moments(2, 2.0, 0.0)
+    assert report.queue_wait_ms == Moments(4, 2.5, 1.0)
     assert (report.rates.processed, report.rates.emitted, report.rates.useful_s) == (4, 2, 0.008)
     assert (report.cpu, report.backlog) == (0.1, 7)
     assert report.baseline_service_ms is None

@@ -12,10 +12,12 @@ from penstock.policy.guards.compose import GuardedPolicy, guarded
 from penstock.policy.guards.parameters import GuardParameters
 from penstock.policy.parameters import parse_settings
 from penstock.policy.registry import create_policy, parameters_type
+from penstock.spark.live_settings import INTERVAL, live_settings
 
 _SHORTEST_S = 1.0
 # Guards that wait for a change, or judge what it brought: recommendations are never carried out.
 _NOTHING_TO_WAIT_FOR: dict[str, Any] = {
+    "warm_up_s": 0.0,
     "apply_timeout_s": 0.0,
     "cool_down_s": 0.0,
     "ineffective_gain": None,
@@ -25,7 +27,7 @@ _NOTHING_TO_WAIT_FOR: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class ControlPlan:
-    """Which policy decides, with which settings, how often.
+    """Which policy decides, with which settings (on top of `live_settings`), how often.
 
     `recording` and `status` are files for everything and for the latest state; beside a recording there is
     always a status too. A pool that was far too large for `shrink_pools_after` shrinks.
@@ -33,7 +35,7 @@ class ControlPlan:
 
     policy: str
     settings: tuple[str, ...] = ()
-    interval: Duration = "5 s"
+    interval: Duration = INTERVAL
     apply: bool = True
     recording: Path | None = None
     status: Path | None = None
@@ -64,7 +66,7 @@ class ControlPlan:
             self.policy: parameters_type(self.policy),
             "guards": GuardParameters,
         }
-        groups = parse_settings(self.settings, kinds)
+        groups = parse_settings((*live_settings(self.policy), *self.settings), kinds)
         own = msgspec.convert(groups["guards"], GuardParameters)
         limits = [limit for limit in (own.slot_budget, slots) if limit is not None]
         own = msgspec.structs.replace(own, slot_budget=min(limits, default=None))

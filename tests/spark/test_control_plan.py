@@ -4,6 +4,8 @@ import pytest
 
 import penstock as ps
 from penstock.control.loop import Controller
+from penstock.policy.nephele import NepheleParameters
+from penstock.policy.registry import policy_names
 from penstock.spark.control_plan import ControlPlan
 from penstock.testing.engine import FakeEngine
 from tests.control.steady_task import loaded
@@ -36,3 +38,23 @@ def test_slots_of_spark_and_of_the_user_both_limit() -> None:
     assert max(replicas(ControlPlan("ds2", apply=False), slots=5)) == 3
     own = ControlPlan("ds2", apply=False, settings=("guards.slot_budget=4",))
     assert max(replicas(own, slots=5)) == max(replicas(own)) == 2
+
+
+def nephele(*settings: str) -> NepheleParameters:
+    parameters = ControlPlan("nephele", settings=settings).create_policy().parameters
+    assert isinstance(parameters, NepheleParameters)
+    return parameters
+
+
+def test_live_settings_are_the_defaults_and_those_of_the_user_win() -> None:
+    assert (nephele().bound_share, nephele().transport) == (0.85, "measured")
+    assert nephele("nephele.bound_share=0.7").bound_share == 0.7
+    assert nephele("nephele.bound_share=0.7").inactive_intervals == 1
+    for policy in policy_names():
+        assert ControlPlan(policy).interval_s == 2.0
+
+
+def test_nothing_is_decided_while_a_flow_warms_up() -> None:
+    plan = ControlPlan("ds2")
+    assert replicas(plan)[0] == 1
+    assert replicas(ControlPlan("ds2", settings=("guards.warm_up_s=0",)))[0] > 1

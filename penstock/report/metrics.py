@@ -66,8 +66,8 @@ def figures_of(history: History) -> Figures:
 def held(history: History, constraint: str) -> list[bool | None]:
     """Whether each interval kept the bound it had; None for one in which no source sent anything.
 
-    A bound of a percentile is held against the percentile. An interval in which items were sent and the
-    sequence could not be measured counts as broken.
+    A bound of p95 is held against the percentile; of other percentiles nothing is known. An interval in which
+    items were sent and the sequence could not be measured counts as broken.
     """
     verdicts: list[bool | None] = []
     measured = zip(
@@ -78,11 +78,12 @@ def held(history: History, constraint: str) -> list[bool | None]:
         strict=True,
     )
     for snapshot, spec, mean_ms, p95_ms in measured:
-        value = mean_ms if spec is None or spec.statistic == "mean" else p95_ms
-        if spec is None or (value is None and not _sent_per_s(snapshot)):
+        if spec is None or spec.statistic not in ("mean", "p95"):
             verdicts.append(None)
-        else:
-            verdicts.append(value is not None and value <= spec.latency_ms)
+            continue
+        value = mean_ms if spec.statistic == "mean" else p95_ms
+        unused = value is None and not _sent_per_s(snapshot)
+        verdicts.append(None if unused else value is not None and value <= spec.latency_ms)
     return verdicts
 
 

@@ -23,13 +23,14 @@ def test_a_constraint_is_held_where_its_mean_is_within_the_bound() -> None:
 
 
 def test_a_bound_of_a_percentile_is_held_against_the_percentile() -> None:
-    def bounded(p95_ms: float) -> Snapshot:
+    def bounded(p95_ms: float, statistic: str = "p95") -> Snapshot:
         one = snapshot(p95_ms=p95_ms)
-        return replace(one, constraints=[replace(one.constraints[0], statistic="p95")])
+        return replace(one, constraints=[replace(one.constraints[0], statistic=statistic)])
 
     run = history(bounded(9.0), bounded(11.0))
     assert held(run, "c") == [True, False]
     assert figures_of(run).kept["c"].p95_ms == 10.0
+    assert held(history(bounded(9.0, "p99")), "c") == [None]
 
 
 def test_an_interval_is_held_against_the_bound_it_had() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.control.decision_log import DecisionLog, observed_in
+from penstock.control.settling import Settling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,6 +48,7 @@ class Controller(Generic[M]):
         self._recorder = recorder
         self._memory = policy.initial_memory()
         self._number = 0
+        self._settling = Settling()
 
     def turn(self) -> Cycle | None:
         """One interval; None when the engine has nothing more to show."""
@@ -57,12 +59,16 @@ class Controller(Generic[M]):
         self.log.complete(observed_in(snapshot))
         if self._recorder is not None:
             self._recorder.write_snapshot(snapshot)
-        decision, self._memory = self._policy.decide(snapshot, self._memory)
         number, at_s = self._number, self._clock()
+        decision = self._settling.refused(snapshot, self._policy.name, at_s)
+        if decision is None:
+            decision, self._memory = self._policy.decide(snapshot, self._memory)
         self._number += 1
         self.log.decided(number, at_s, decision)
         effect = self._engine.apply(decision)
         self.log.took_effect(effect)
+        if effect is not None and effect.gap_ms is not None:
+            self._settling.note(effect.gap_ms, self._clock())
         return Cycle(number, at_s, snapshot, decision, effect)
 
     def cycles(self) -> Iterator[Cycle]:

@@ -20,6 +20,7 @@ from tests.spark.items import Item, assert_exactly_once, numbered
 
 pytestmark = pytest.mark.spark
 SERVICE_S = 0.004
+AT_ONCE = ("guards.warm_up_s=0",)
 
 
 def wait_a_little(item: Item) -> Item:
@@ -43,7 +44,7 @@ def test_policy_scales_a_running_flow_and_the_recording_can_be_replayed(
 ) -> None:
     recording = tmp_path / "run.jsonl"
     job = ps.run(overloaded(collector, 5000, pool=2), sampling=0.5)
-    control = Control(job, ControlPlan("ds2", interval="1 s", recording=recording))
+    control = Control(job, ControlPlan("ds2", AT_ONCE, interval="1 s", recording=recording))
     assert job.await_termination(90)
     control.join(10)
     assert control.problem is None
@@ -73,7 +74,7 @@ def test_policy_scales_a_running_flow_and_the_recording_can_be_replayed(
 
 def test_recommending_changes_nothing(spark: SparkSession, collector: Collector) -> None:
     job = ps.run(overloaded(collector, 3000), sampling=0.5)
-    control = Control(job, ControlPlan("ds2", interval="1 s", apply=False))
+    control = Control(job, ControlPlan("ds2", AT_ONCE, interval="1 s", apply=False))
     assert job.await_termination(90)
     control.join(10)
     assert job.metrics().tasks["work"].active == 1
@@ -84,7 +85,7 @@ def test_recommending_changes_nothing(spark: SparkSession, collector: Collector)
 def test_slot_budget_and_checkpoint_status(spark: SparkSession, collector: Collector, tmp_path: Path) -> None:
     place = tmp_path / IN_CHECKPOINT
     job = ps.run(overloaded(collector, 2500), sampling=0.5)
-    plan = ControlPlan("ds2", interval="1 s", settings=("guards.slot_budget=4",), status=place)
+    plan = ControlPlan("ds2", (*AT_ONCE, "guards.slot_budget=4"), interval="1 s", status=place)
     control = Control(job, plan)
     assert job.await_termination(90)
     control.join(10)
@@ -106,7 +107,7 @@ def test_flow_outlives_its_controller(
 
     monkeypatch.setattr(Ds2, "decide", broken)
     job = ps.run(overloaded(collector, 1000), sampling=0.5)
-    control = Control(job, ControlPlan("ds2", interval="1 s", status=tmp_path / IN_CHECKPOINT))
+    control = Control(job, ControlPlan("ds2", AT_ONCE, interval="1 s", status=tmp_path / IN_CHECKPOINT))
     assert job.await_termination(90)
     control.join(10)
     assert control.problem is not None

@@ -19,10 +19,13 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per bench.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Under a minute each, and less certain.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="EXPERIMENT", help="A part of bench control.")
+    ] = None,
 ) -> None:
     """Run benches; exit code 1 if a check fails."""
     with user_errors(Console(stderr=True)):
-        benches = [find(name) for name in names or BENCHES]
+        benches = [find(name, only or ()) for name in names or BENCHES]
     failed = False
     for bench in benches:
         result = bench(Effort.QUICK if quick else Effort.FULL)

@@ -1,0 +1,91 @@
+"""Bench `control`: the closed loop on real Spark, held against the bars it must keep.
+
+Nothing is tuned per run: the settings are those of `penstock.spark.live_settings` for every experiment. The
+rules of docs/bench.md hold: open loop, latency from due time to sink, every item accounted for.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.bench import (
+    control_batching,
+    control_chaining,
+    control_primetest,
+    control_reaction,
+    control_simulator,
+    control_wordcount,
+)
+from penstock.bench.control_settings import control_plan
+from penstock.bench.harness import Check, Effort, Result
+from penstock.control.loop import Cycle
+from penstock.spark.control import ControlPlan
+
+Recorded = dict[str, tuple[list[Cycle], ControlPlan]]
+Section = tuple[dict[str, Any], list[Check], Recorded]
+
+
+def bench(effort: Effort, only: Sequence[str] = ()) -> Result:
+    """All experiments, or those named; a quick run is the reaction alone, and the simulator's view of it."""
+    usual = ["reaction"] if effort is Effort.QUICK else list(EXPERIMENTS)
+    figures: dict[str, Any] = {}
+    checks: list[Check] = []
+    recorded: Recorded = {}
+    for name in only or usual:
+        figures[name], found, runs = EXPERIMENTS[name](effort)
+        checks += found
+        recorded |= runs
+    if recorded:
+        figures["simulator"], found = control_simulator.summarise(recorded)
+        checks += found
+    return Result("control", figures, checks)
+
+
+def rate_limited(effort: Effort) -> Section:
+    """PrimeTest with testers that sleep."""
+    return _contest(control_primetest.RATE_LIMITED, effort)
+
+
+def cpu_bound(effort: Effort) -> Section:
+    """PrimeTest with testers that compute."""
+    return _contest(control_primetest.CPU_BOUND, effort)
+
+
+def reaction(effort: Effort) -> Section:
+    """The rate doubles."""
+    turns = control_reaction.reaction(effort)
+    one = turns[0][1]
+    return *control_reaction.summarise(turns), {"reaction": (one.cycles, one.plan)}
+
+
+def batching(effort: Effort) -> Section:
+    """Lifetimes at a low rate."""
+    return *control_batching.summarise(control_batching.batching(effort)), {}
+
+
+def chaining(effort: Effort) -> Section:
+    """A pipeline of light and of heavy tasks."""
+    return *control_chaining.summarise(control_chaining.chaining(effort)), {}
+
+
+def wordcount(effort: Effort) -> Section:
+    """DS2."""
+    turns = control_wordcount.wordcount(effort)
+    recorded = {f"wordcount {name}": (turn.cycles, control_plan("ds2")) for name, turn in turns.items()}
+    return *control_wordcount.summarise(turns), recorded
+
+
+def _contest(chosen: control_primetest.Contest, effort: Effort) -> Section:
+    runs = control_primetest.contest(chosen, effort)
+    nephele = runs["nephele"]
+    recorded = {f"primetest {chosen.work}": (nephele.cycles, nephele.plan)}
+    return *control_primetest.summarise(chosen, runs), recorded
+
+
+EXPERIMENTS: dict[str, Callable[[Effort], Section]] = {
+    "rate_limited": rate_limited,
+    "cpu_bound": cpu_bound,
+    "reaction": reaction,
+    "batching": batching,
+    "chaining": chaining,
+    "wordcount": wordcount,
+}

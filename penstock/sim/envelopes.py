@@ -98,12 +98,14 @@ def close_by_row(grid: Grid, lifetime_s: Floats, limit: int | None, before: Open
     run = np.empty(cells.shape, dtype=np.int32)
     total = np.empty(cells.shape)
     fresh = np.empty(shape, dtype=bool)
+    # With fewer items than fill an envelope, counting them is in vain.
+    reached = limit if limit is not None and cells.shape[0] + int(filled.max()) >= limit else None
     real = np.isfinite(cells[0])
     np.greater_equal(cells[0], deadline, out=fresh)
     fresh &= real
     run[0] = real
     total[0] = np.where(real, cells[0], 0.0)
-    _step(cells[0], fresh, real, deadline, filled, lifetime, limit)
+    _step(cells[0], fresh, real, deadline, filled, lifetime, reached)
     with np.errstate(invalid="ignore"):
         for turn in range(1, cells.shape[0]):
             times = cells[turn]
@@ -113,7 +115,7 @@ def close_by_row(grid: Grid, lifetime_s: Floats, limit: int | None, before: Open
             run[turn] += 1
             np.multiply(total[turn - 1], same, out=total[turn])
             total[turn] += times
-            _step(times, fresh, None, deadline, filled, lifetime, limit)
+            _step(times, fresh, None, deadline, filled, lifetime, reached)
     return _runs_of(grid, cells, run, total, lifetime_s, limit, before)
 
 

@@ -22,7 +22,6 @@ from penstock.control.status import IN_CHECKPOINT
 from penstock.durations import seconds
 from penstock.policy.registry import policy_names
 from penstock.spark.control import Control, ControlPlan
-from penstock.spark.live_settings import INTERVAL
 from penstock.spark.metrics_address import metrics_address
 
 LOOK_EVERY_S = 1.0
@@ -58,7 +57,7 @@ def command(
             help="A parameter of the policy or of its guards; wins over those that every live flow has.",
         ),
     ] = None,
-    interval: Annotated[str, typer.Option(help="Time between two decisions, 1 s or more.")] = INTERVAL,
+    interval: Annotated[str, typer.Option(help="Time between two decisions, 1 s or more.")] = "5 s",
     measure_every: Annotated[
         str, typer.Option(help="Time between two reports of a worker, 0.5 s or more.")
     ] = "1 s",

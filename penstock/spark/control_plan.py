@@ -12,7 +12,7 @@ from penstock.policy.guards.compose import GuardedPolicy, guarded
 from penstock.policy.guards.parameters import GuardParameters
 from penstock.policy.parameters import parse_settings
 from penstock.policy.registry import create_policy, parameters_type
-from penstock.spark.live_settings import INTERVAL, live_settings
+from penstock.spark.live_settings import live_settings
 
 _SHORTEST_S = 1.0
 # Guards that wait for a change, or judge what it brought: recommendations are never carried out.
@@ -35,7 +35,7 @@ class ControlPlan:
 
     policy: str
     settings: tuple[str, ...] = ()
-    interval: Duration = INTERVAL
+    interval: Duration = "5 s"
     apply: bool = True
     recording: Path | None = None
     status: Path | None = None

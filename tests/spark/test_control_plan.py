@@ -7,6 +7,7 @@ from penstock.control.loop import Controller
 from penstock.policy.nephele import NepheleParameters
 from penstock.policy.registry import policy_names
 from penstock.spark.control_plan import ControlPlan
+from penstock.spark.live_settings import COMPRESSED_INTERVAL, compressed_settings
 from penstock.testing.engine import FakeEngine
 from tests.control.steady_task import loaded
 
@@ -50,8 +51,12 @@ def test_live_settings_are_the_defaults_and_those_of_the_user_win() -> None:
     assert (nephele().bound_share, nephele().transport) == (0.85, "measured")
     assert nephele("nephele.bound_share=0.7").bound_share == 0.7
     assert nephele("nephele.bound_share=0.7").inactive_intervals == 1
+
+
+def test_runs_of_minutes_have_settings_that_every_policy_knows() -> None:
     for policy in policy_names():
-        assert ControlPlan(policy).interval_s == 2.0
+        plan = ControlPlan(policy, settings=compressed_settings(policy), interval=COMPRESSED_INTERVAL)
+        assert plan.interval_s == 2.0
 
 
 def test_nothing_is_decided_while_a_flow_warms_up() -> None:

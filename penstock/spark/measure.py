@@ -158,18 +158,21 @@ class Measurements:
         with self._lock:
             self._reporter.wrote(time.monotonic_ns())
 
-    def less_useful(self, useful_ns: int) -> None:
-        """That much of the time of envelopes belonged to chained tasks."""
+    def share_useful(self, chained: "Measurements") -> None:
+        """A part of the time of envelopes belonged to a chained task; never more than there is."""
         with self._lock:
-            self._reporter.worked(-useful_ns, 0, 0)
+            self._reporter.worked(-chained.close_chained(self._reporter.useful_ns), 0, 0)
 
-    def chained_useful_ns(self) -> int:
-        """Close the interval of a chained task: its items, and the time they took by those timed."""
+    def close_chained(self, most_ns: int) -> int:
+        """Close the interval of a chained task: its items, and the time they took by those timed.
+
+        That is at most `most_ns`: the head may still be at an envelope whose time is not counted yet.
+        """
         with self._lock:
             count = self.chained_in - self._chained_counted
             self._chained_counted += count
             timed_ns = [own for *_, own, _, _ in self._timed_items]
-            useful_ns = round(count * fmean(timed_ns)) if timed_ns else 0
+            useful_ns = min(most_ns, round(count * fmean(timed_ns))) if timed_ns else 0
             self.items_in += count
             self._reporter.worked(useful_ns, count, 0)
             return useful_ns
@@ -209,7 +212,7 @@ def process_report(runners: Sequence[Measurements], **more: Any) -> bytes:
     """
     head, *chained = runners
     for task in chained:
-        head.less_useful(task.chained_useful_ns())
+        head.share_useful(task)
     joined = [task.report() for task in chained]
     for report in joined:
         report["interval"] = msgspec.structs.replace(report["interval"], cpu_s=None)

@@ -31,6 +31,11 @@ class ReplicaReporter:
         self._baseline = Baseline()
         self._useful_ns = self._processed = self._emitted = 0
 
+    @property
+    def useful_ns(self) -> int:
+        """The time spent on envelopes since the last report."""
+        return self._useful_ns
+
     def arrived(self, now_ns: int, items: int = 1) -> None:
         """An envelope with `items` items is in the queue."""
         self._arrivals.arrived(now_ns, items)

@@ -1,0 +1,35 @@
+"""The time of an envelope is shared between a task and those chained to it."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+
+from penstock.spark.envelope import Envelope
+from penstock.spark.measure import Measurements, process_report
+from penstock.spark.metrics import Report
+
+
+def measurements(task: str) -> Measurements:
+    outbox: Any = SimpleNamespace(behind_ns=0, time=SimpleNamespace(ahead_ns=0))
+    failures: Any = SimpleNamespace(skipped=0, dead_lettered=0)
+    return Measurements(task, 0, "read_ready", [], failures, ["a->b"], outbox)
+
+
+def useful_s(envelope_ns: int) -> tuple[float, float]:
+    """Of a task whose envelope took so long, and of one chained to it that had its three items."""
+    head, chained = measurements("a"), measurements("b")
+    head.envelope_done(Envelope(0, 0, 0, [1, 2, 3], None, []), 0, envelope_ns)
+    for item in range(3):
+        chained.time_chained(0, 0, lambda _: cast("None", sum(range(2000))), item)
+    report = msgspec.json.decode(process_report([head, chained]), type=Report)
+    assert report.interval is not None
+    assert report.chained[0].interval is not None
+    return report.interval.rates.useful_s, report.chained[0].interval.rates.useful_s
+
+
+def test_chained_tasks_never_get_more_than_there_is() -> None:
+    assert useful_s(100) == (0.0, 1e-7)
+    own_s, chained_s = useful_s(10_000_000_000)
+    assert 0 < chained_s < own_s
+    assert own_s + chained_s == 10.0

@@ -41,6 +41,22 @@ LOADS = {"at_once": Load(2_000.0, "0 ms"), "batched": Load(20_000.0, "20 ms")}
 
 
 @dataclass(frozen=True, slots=True)
+class Length:
+    """How many pairs of turns, how long a turn is, and how long a flow runs before; Java warms up at first."""
+
+    pairs: int
+    window_s: float
+    warm_up_s: float
+    first_warm_up_s: float
+
+
+LENGTHS = {
+    Effort.QUICK: Length(pairs=2, window_s=2.0, warm_up_s=3, first_warm_up_s=14),
+    Effort.FULL: Length(pairs=16, window_s=5.0, warm_up_s=10, first_warm_up_s=30),
+}
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """A window in which measurement was on or off: when it was, and the CPU of all processes."""
 
@@ -71,12 +87,18 @@ class Pair:
 
 def bench(effort: Effort) -> Result:
     """One job for each load; measurement is switched while it runs."""
-    pairs, warm_up_s, window_s = (2, 6.0, 2.5) if effort is Effort.QUICK else (16, 15.0, 5.0)
+    length = LENGTHS[effort]
     bench_session(SLOTS)
-    return summarise({name: run(load, pairs, warm_up_s, window_s) for name, load in LOADS.items()})
+    warm_ups_s = (length.first_warm_up_s, *[length.warm_up_s] * (len(LOADS) - 1))
+    return summarise(
+        {
+            name: run(load, length, warm_up_s)
+            for (name, load), warm_up_s in zip(LOADS.items(), warm_ups_s, strict=True)
+        }
+    )
 
 
-def run(load: Load, pairs: int, warm_up_s: float, window_s: float) -> list[Pair]:
+def run(load: Load, length: Length, warm_up_s: float) -> list[Pair]:
     """source -> task -> sink under this load."""
     with Ledger() as ledger:
         flow = penstock.Flow("overhead")
@@ -85,7 +107,10 @@ def run(load: Load, pairs: int, warm_up_s: float, window_s: float) -> list[Pair]
         task.batched(load.lifetime).sink(ledger, name="ledger")
         job = penstock.run(flow, sampling=ON_SAMPLING, measure_every=ON_EVERY)
         time.sleep(warm_up_s)
-        turns = [take_turn(job, window_s, measuring=number % 4 in (1, 2)) for number in range(2 * pairs)]
+        turns = [
+            take_turn(job, length.window_s, measuring=number % 4 in (1, 2))
+            for number in range(2 * length.pairs)
+        ]
         job.stop()
         return paired(turns, arrivals(ledger))
 

@@ -42,7 +42,7 @@ LOADS = {"at_once": Load(2_000.0, "0 ms"), "batched": Load(20_000.0, "20 ms")}
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How many pairs of turns, how long a turn is, and how long a flow runs before; Java warms up at first."""
+    """How many pairs of turns, how long each is, and how long a flow runs before; Java warms up first."""
 
     pairs: int
     window_s: float

@@ -63,7 +63,7 @@ def test_partial_summaries_merge_in_any_order_to_the_same_global_one(
     replicas, channels = reported
     random = Random(seed)
     of_executors = summarise_executors(replicas, channels)
-    assert set(of_executors) == {report.worker for report in (*replicas, *channels)}
+    assert set(of_executors) == {r.worker for r in replicas} | {c.worker for c in channels}
     partial = list(of_executors.values())
     random.shuffle(partial)
     random.shuffle(replicas)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.stats.moments import Moments, OnlineMoments
-from penstock.stats.task_latency import NS_PER_MS, ReadWrite
+from penstock.stats.moments import NS_PER_MS, Moments, OnlineMoments
+from penstock.stats.task_latency import ReadWrite
 
 MS = int(NS_PER_MS)
 

@@ -6,7 +6,8 @@ The asker notes when it sent and when the answer was there, the other side when 
     error = ((returned - sent) - (answered - received)) / 2      half of the time on the way
 
 Whatever the two ways took, the truth lies within `error` of `ahead`. So the exchange that was fastest is the
-one to believe; old ones are forgotten, because clocks drift.
+one to believe. Old ones are forgotten, because clocks drift; and all are when a new one contradicts them, so
+that no offset fits both: then a clock has jumped, say because its machine slept.
 
 Processes of one machine share one clock. Those of two machines began when these were switched on, and will
 hardly ever agree within a millisecond. So where zero is possible, it is zero.
@@ -37,6 +38,10 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True):
         """How wrong that may be, in either direction; one more than half, because halves are rounded."""
         return (self.returned_ns - self.sent_ns - self.answered_ns + self.received_ns) // 2 + 1
 
+    def contradicts(self, other: "Exchange") -> bool:
+        """Whether no offset is possible by both."""
+        return abs(self.ahead_ns - other.ahead_ns) > self.error_ns + other.error_ns
+
 
 class ClockOffset:
     """The asker's clock against the other's, by the fastest of the latest exchanges."""
@@ -48,8 +53,11 @@ class ClockOffset:
 
     def learn(self, exchange: Exchange) -> None:
         """One more exchange; one in which time ran backwards says nothing."""
-        if exchange.error_ns > 0:
-            self._exchanges.append(exchange)
+        if exchange.error_ns <= 0:
+            return
+        if any(exchange.contradicts(other) for other in self._exchanges):
+            self._exchanges.clear()
+        self._exchanges.append(exchange)
 
     @property
     def ahead_ns(self) -> int | None:

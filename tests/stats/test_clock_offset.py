@@ -54,10 +54,34 @@ def test_time_that_runs_backwards_says_nothing() -> None:
 
 
 def test_a_clock_that_drifts_is_followed() -> None:
+    """By less than the exchanges can tell, so that old ones must be forgotten: 1 us a second at most here."""
+    offset = ClockOffset()
+    for second in range(5 * REMEMBERED):
+        offset.learn(exchange(5 * S + 1000 * second, 20_000, 20_000 + second))
+    found = offset.ahead_ns
+    assert found is not None
+    assert abs(found - (5 * S + 1000 * 5 * REMEMBERED)) <= 20_100 + 1000 * REMEMBERED
+
+
+@given(offsets, offsets, st.lists(st.tuples(ways, ways), max_size=REMEMBERED), st.tuples(ways, ways))
+def test_a_clock_that_jumps_is_noticed_at_once(
+    before: int, after: int, trips: list[tuple[int, int]], last: tuple[int, int]
+) -> None:
+    """If the jump is too small to contradict what was seen before, it is within the error of that."""
+    offset = ClockOffset()
+    for out, back in trips:
+        offset.learn(exchange(before, out, back))
+    offset.learn(exchange(after, *last))
+    found = offset.ahead_ns
+    assert found is not None
+    errors = [(out + back) // 2 + 1 for out, back in (*trips, last)]
+    assert abs(found - after) <= 2 * max(errors) + 2 * (sum(last) // 2 + 1)
+
+
+def test_a_jump_leaves_nothing_of_what_was_before() -> None:
     offset = ClockOffset()
     offset.learn(exchange(5 * S, 10, 10))
-    for _ in range(REMEMBERED):
-        offset.learn(exchange(6 * S, 1000, 3000))
+    offset.learn(exchange(6 * S, 1000, 3000))
     found = offset.ahead_ns
     assert found is not None
     assert abs(found - 6 * S) <= 2001

@@ -2,6 +2,7 @@
 
 import io
 import json
+from functools import partial
 
 import pytest
 from rich.console import Console
@@ -63,4 +64,14 @@ def test_unknown_is_never_a_number() -> None:
 def test_unknown_benches_are_refused_by_name() -> None:
     with pytest.raises(UnknownBenchError, match=r"no bench is called 'speed'; there are latency, throughput"):
         find("speed")
-    assert list(BENCHES)[:6] == ["latency", "throughput", "cpu", "idle", "switch", "boundary"]
+    assert list(BENCHES)[:4] == ["latency", "throughput", "cpu", "idle"]
+
+
+def test_experiments_are_chosen_by_name() -> None:
+    chosen = find("control", ["reaction"])
+    assert isinstance(chosen, partial)
+    assert chosen.keywords == {"only": ("reaction",)}
+    with pytest.raises(UnknownBenchError, match=r"'control' has no experiment 'speed'; it has rate_limited"):
+        find("control", ["speed"])
+    with pytest.raises(UnknownBenchError, match=r"'cpu' has no experiment 'speed'; it runs as a whole only"):
+        find("cpu", ["speed"])

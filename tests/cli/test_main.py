@@ -50,7 +50,7 @@ def test_bench_prints_json_and_fails_with_its_checks(
         seen.append(effort)
         return Result("fake", {}, [Check("c", value, "<=", 2.0)])
 
-    monkeypatch.setattr(bench_command, "find", lambda name: fake)
+    monkeypatch.setattr(bench_command, "find", lambda name, only: fake)
     result = runner.invoke(app, ["bench", "latency", "--json", "--quick"])
     assert result.exit_code == code
     assert json.loads(result.stdout)["ok"] is (code == 0)

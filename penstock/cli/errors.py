@@ -11,6 +11,7 @@ from penstock.cli.flow_options import FlowOptionError
 from penstock.cli.target import TargetError
 from penstock.control.recording import RecordingError
 from penstock.durations import DurationError
+from penstock.evaluation.registry import UnknownApplicationError
 from penstock.extras import MissingExtraError
 from penstock.flow import FlowError
 from penstock.policy.parameters import SettingError
@@ -34,6 +35,7 @@ def user_errors(console: Console) -> Iterator[None]:
         PictureError,
         RecordingError,
         SettingError,
+        UnknownApplicationError,
         UnknownBenchError,
         UnknownPolicyError,
     ) as error:

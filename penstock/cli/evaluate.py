@@ -1,0 +1,57 @@
+"""`penstock evaluate`: the papers' applications on Spark, and a document with their figures."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from penstock.cli.errors import user_errors
+from penstock.evaluation.registry import APPLICATIONS, find
+from penstock.extras import require
+
+FAILED = 1
+
+
+def command(
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"Run this one alone: {', '.join(APPLICATIONS)}. May be repeated."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Directory of the recordings; those of earlier runs are used too.")
+    ] = Path("evaluation"),
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Markdown file that takes the figures in, with pictures/ beside it; without it,"
+            " evaluation.md in the directory.",
+        ),
+    ] = None,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Only write the document anew.")] = False,
+) -> None:
+    """Run the evaluation, about half an hour on two cores; exit code 1 if a check is missed."""
+    console = Console(stderr=True)
+    with user_errors(console):
+        require("matplotlib", "report", "penstock evaluate")
+        chosen = [find(name) for name in only or APPLICATIONS]
+        from penstock.evaluation.document import checks_table, parts_in, write_document
+
+        if not no_run:
+            from penstock.evaluation.progress import run_trials
+
+            run_trials([trial for one in chosen for trial in one.trials()], out, console)
+        parts = parts_in(out)
+        path = into or out / "evaluation.md"
+        write_document(parts, path)
+    console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
+    checks = [check for part in parts for check in part.checks]
+    table = checks_table(checks)
+    shown = Table(*table.header)
+    for row in table.rows:
+        shown.add_row(*row)
+    Console().print(shown)
+    if not all(check.ok for check in checks):
+        raise typer.Exit(FAILED)

@@ -1,0 +1,1 @@
+"""The papers' applications on Spark, and their figures beside those of the papers."""

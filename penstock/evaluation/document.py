@@ -1,0 +1,84 @@
+"""From recordings to a document: Markdown between two marks of a file, and pictures beside it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.bench.harness import Check
+from penstock.evaluation.part import Application, Part, Table
+from penstock.evaluation.registry import APPLICATIONS, find
+from penstock.report.grid import save
+from penstock.report.history import read_history
+
+BEGIN, END = "<!-- penstock evaluate: begin -->", "<!-- penstock evaluate: end -->"
+PICTURES = "pictures"
+
+
+def recording_of(trial: str, directory: Path) -> Path:
+    """Where a trial is recorded."""
+    return directory / f"{trial}.jsonl"
+
+
+def parts_in(directory: Path) -> list[Part]:
+    """A part for every application all of whose trials are recorded there."""
+    applications = [find(name) for name in APPLICATIONS]
+    return [found for one in applications if (found := part_in(one, directory)) is not None]
+
+
+def part_in(application: Application, directory: Path) -> Part | None:
+    """What the recordings of an application show; None if one is missing."""
+    recordings = {trial.name: recording_of(trial.name, directory) for trial in application.trials()}
+    if not all(path.exists() for path in recordings.values()):
+        return None
+    return application.part({name: read_history(path) for name, path in recordings.items()})
+
+
+def write_document(parts: Sequence[Part], path: Path) -> None:
+    """Put the parts between the marks of the file, at its end if it has none; draw their pictures."""
+    pictures = path.parent / PICTURES
+    pictures.mkdir(parents=True, exist_ok=True)
+    for part in parts:
+        for picture in part.pictures:
+            save(picture.draw(), pictures / f"{picture.name}.png")
+    before, _, rest = (path.read_text() if path.exists() else "").partition(BEGIN)
+    after = rest.partition(END)[2] or "\n"
+    if before and not rest:
+        before = before.rstrip("\n") + "\n\n"
+    path.write_text(f"{before}{BEGIN}\n\n{markdown(parts)}\n{END}{after}")
+
+
+def markdown(parts: Sequence[Part]) -> str:
+    """All parts, and the checks of all at the end."""
+    blocks = [block for part in parts for block in _blocks(part)]
+    checks = [check for part in parts for check in part.checks]
+    if checks:
+        blocks += ["### Bars", _markdown_table(checks_table(checks))]
+    return "\n\n".join(blocks) + "\n"
+
+
+def checks_table(checks: Sequence[Check]) -> Table:
+    """Each bar with what was reached."""
+    rows = [
+        (
+            check.name,
+            "not measured" if check.value is None else f"{check.value:.3g}",
+            f"{check.op} {check.bar:.3g}",
+            "ok" if check.ok else "missed",
+        )
+        for check in checks
+    ]
+    return Table(("check", "value", "bar", ""), rows)
+
+
+def _blocks(part: Part) -> list[str]:
+    return [
+        f"### {part.title}",
+        part.about,
+        *(_markdown_table(table) for table in part.tables),
+        f"What differs: {part.differs}",
+        *(f"![{picture.caption}]({PICTURES}/{picture.name}.png)" for picture in part.pictures),
+    ]
+
+
+def _markdown_table(table: Table) -> str:
+    lines = [table.header, tuple("---" for _ in table.header), *table.rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

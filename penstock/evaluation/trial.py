@@ -1,0 +1,54 @@
+"""One run of the evaluation: a flow under a policy, recorded."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import penstock
+from penstock.flow import Flow
+from penstock.spark.control import Control, ControlPlan
+from penstock.spark.live_settings import COMPRESSED_INTERVAL, compressed_settings
+
+# Rates are low, so every item is measured (the workers themselves stop at 1,000 a second).
+SAMPLING = 1.0
+_LAST_DECISION_S = 10.0
+
+
+class TrialFailed(RuntimeError):  # noqa: N818 - said of a trial, as of a job
+    """A run did not come to its end; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A run with the name of its recording; `run` takes the file and returns when the flow is over."""
+
+    name: str
+    seconds: float
+    run: Callable[[Path], None]
+
+
+def plan_for(policy: str, settings: tuple[str, ...], recording: Path) -> ControlPlan:
+    """The one set of defaults for all runs; `settings` are what a run is about, such as chaining=off."""
+    return ControlPlan(
+        policy,
+        settings=(*compressed_settings(policy), *settings),
+        interval=COMPRESSED_INTERVAL,
+        recording=recording,
+    )
+
+
+def controlled(name: str, seconds: float, make: Callable[[Path], Flow], policy: str, *settings: str) -> Trial:
+    """`make` is told where the recording is, and may put files of its own beside it."""
+
+    def run(recording: Path) -> None:
+        job = penstock.run(make(recording), sampling=SAMPLING)
+        try:
+            control = Control(job, plan_for(policy, settings, recording))
+            job.await_termination()
+        finally:
+            job.stop()
+        control.join(_LAST_DECISION_S)
+        if control.problem is not None:
+            raise TrialFailed(f"run {name!r} of the evaluation: {control.problem}")
+
+    return Trial(name, seconds, run)

@@ -21,6 +21,7 @@ from penstock.spark.failures import Failures
 from penstock.spark.flow_time import UNKNOWN_NS
 from penstock.spark.outbox import Outbox, OutStream
 from penstock.stats.channel import Passage, channel_moments
+from penstock.stats.fair_share import fair_share
 from penstock.stats.replica_reporter import ReplicaReporter
 from penstock.stats.report import ChannelReport
 from penstock.stats.sketch import Sketch
@@ -125,8 +126,11 @@ class Measurements:
 
     def _sum_up(self, timed: list[Timed]) -> list[ChannelReport]:
         """What the interval's tagged items showed; a time by a clock that is not known is left out."""
+        by_share = [one for one in timed if one[7] != UNKNOWN_NS]
+        of_timers = [one for one in timed if one[7] == UNKNOWN_NS]
+        fair = fair_share(by_share, of_timers, self._reporter.processed)
         self._reporter.served(
-            [own for *_, own, _, _ in timed], [entered - arrived for _, _, _, arrived, entered, *_ in timed]
+            [own for *_, own, _, _ in fair], [entered - arrived for _, _, _, arrived, entered, *_ in fair]
         )
         channels: dict[tuple[int, int], list[Passage]] = {}
         is_last = not self._sends

@@ -32,6 +32,11 @@ class ReplicaReporter:
         self._useful_ns = self._processed = self._emitted = 0
 
     @property
+    def processed(self) -> int:
+        """The items of envelopes since the last report."""
+        return self._processed
+
+    @property
     def useful_ns(self) -> int:
         """The time spent on envelopes since the last report."""
         return self._useful_ns

@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 JAVA := $(shell find java -name '*.java' 2>/dev/null)
 
-.PHONY: setup bridge demo test test-cluster lint bench lock clean
+.PHONY: setup bridge demo test test-cluster lint bench evaluation lock clean
 
 setup: $(STAMPS)/package bridge
 
@@ -53,6 +53,10 @@ test-cluster: setup
 
 bench: setup
 	$(BIN)/penstock bench --quick
+
+# Every application of the papers on Spark: half an hour on two cores with nothing else to do.
+evaluation: setup
+	$(BIN)/penstock evaluate --out evaluation --into docs/evaluation.md
 
 # Run after changing the dependencies in pyproject.toml; the lock file must not depend on this machine.
 lock: $(STAMPS)/python

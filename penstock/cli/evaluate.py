@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.cli.errors import user_errors
+from penstock.control.recording import RecordingError
 from penstock.evaluation.registry import APPLICATIONS, find
 from penstock.extras import require
 
@@ -44,6 +45,10 @@ def command(
 
             run_trials([trial for one in chosen for trial in one.trials()], out, console)
         parts = parts_in(out)
+        if not parts:
+            raise RecordingError(
+                f"{out}: holds no complete set of recordings; `penstock evaluate` makes them"
+            )
         path = into or out / "evaluation.md"
         write_document(parts, path)
     console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)

@@ -29,7 +29,7 @@ class ReplicaReporter:
         self._served_ns: list[int] = []
         self._lagged_ns: list[int] = []
         self._baseline = Baseline()
-        self._useful_ns = self._processed = self._emitted = 0
+        self._useful_ns = self._processed = self._emitted = self._envelopes = 0
 
     @property
     def processed(self) -> int:
@@ -44,6 +44,7 @@ class ReplicaReporter:
     def arrived(self, now_ns: int, items: int = 1) -> None:
         """An envelope with `items` items is in the queue."""
         self._arrivals.arrived(now_ns, items)
+        self._envelopes += 1
 
     def read(self, now_ns: int) -> None:
         """The task takes a sampled item."""
@@ -88,6 +89,7 @@ class ReplicaReporter:
             ),
             service_ms=service_ms,
             interarrival_ms=self._arrivals.take(),
+            envelopes=self._envelopes,
             queue_wait_ms=moments_of_ns(self._waited_ns),
             latency_ms=self._latency_ms(service_ms),
             lag_ms=moments_of_ns(self._lagged_ns),
@@ -96,7 +98,7 @@ class ReplicaReporter:
             baseline_service_ms=self._baseline.service_ms,
         )
         self._served_ns, self._waited_ns, self._lagged_ns = [], [], []
-        self._useful_ns = self._processed = self._emitted = 0
+        self._useful_ns = self._processed = self._emitted = self._envelopes = 0
         return report
 
     def _latency_ms(self, service_ms: Moments) -> Moments:

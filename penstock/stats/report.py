@@ -1,5 +1,7 @@
 """What a replica and a channel report for an interval; reports of one replica add up to a longer interval."""
 
+from typing import TypeVar
+
 import msgspec
 
 from penstock.stats.channel import ChannelMoments
@@ -7,16 +9,21 @@ from penstock.stats.moments import Moments
 from penstock.stats.rates import InstanceRates
 
 NOTHING = Moments()
+FEW_ENVELOPES = 5
 
 
 class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica of a task. Times are in ms; `backlog` is what waits at the end of the interval."""
+    """One replica of a task. Times are in ms; `backlog` is what waits at the end of the interval.
+
+    `envelopes` is how many came: the items of one arrive together.
+    """
 
     task: str
     replica: int
     rates: InstanceRates
     service_ms: Moments = NOTHING
     interarrival_ms: Moments = NOTHING
+    envelopes: int | None = None
     queue_wait_ms: Moments = NOTHING
     latency_ms: Moments = NOTHING
     lag_ms: Moments = NOTHING
@@ -26,9 +33,21 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     worker: str | None = None
 
     @property
+    def gap_ms(self) -> float | None:
+        """A, the mean time between two items.
+
+        A few large envelopes, one right after the other, tell how they were sent and not how much comes: then
+        the items are spread over the interval at least.
+        """
+        gap_ms = self.interarrival_ms.mean
+        if gap_ms is None or self.envelopes is None or self.envelopes >= FEW_ENVELOPES:
+            return gap_ms
+        return max(gap_ms, 1000.0 * self.rates.window_s / self.interarrival_ms.count)
+
+    @property
     def arrival_per_s(self) -> float | None:
         """lambda = 1 / A: items that arrive per second."""
-        return _per_s(self.interarrival_ms.mean)
+        return _per_s(self.gap_ms)
 
     @property
     def service_per_s(self) -> float | None:
@@ -38,10 +57,11 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def utilization(self) -> float | None:
         """rho = S / A (thesis, appendix A); the share of useful time where one of the two is unknown."""
-        service_ms, gap_ms = self.service_ms.mean, self.interarrival_ms.mean
+        service_ms, gap_ms = self.service_ms.mean, self.gap_ms
         if service_ms is not None and gap_ms:
             return service_ms / gap_ms
-        return self.rates.useful_s / self.rates.window_s if self.rates.window_s > 0 else None
+        # The time of a long envelope counts when it is done, so it may be longer than the interval.
+        return min(1.0, self.rates.useful_s / self.rates.window_s) if self.rates.window_s > 0 else None
 
     @property
     def cpu(self) -> float | None:
@@ -58,14 +78,22 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
             rates=self.rates.merged(later.rates),
             service_ms=self.service_ms.merged(later.service_ms),
             interarrival_ms=self.interarrival_ms.merged(later.interarrival_ms),
+            envelopes=_sum(self.envelopes, later.envelopes),
             queue_wait_ms=self.queue_wait_ms.merged(later.queue_wait_ms),
             latency_ms=self.latency_ms.merged(later.latency_ms),
             lag_ms=self.lag_ms.merged(later.lag_ms),
-            cpu_s=None if self.cpu_s is None or later.cpu_s is None else self.cpu_s + later.cpu_s,
+            cpu_s=_sum(self.cpu_s, later.cpu_s),
             backlog=later.backlog,
             baseline_service_ms=later.baseline_service_ms,
             worker=later.worker,
         )
+
+
+N = TypeVar("N", int, float)
+
+
+def _sum(left: N | None, right: N | None) -> N | None:
+    return None if left is None or right is None else left + right
 
 
 def _per_s(interval_ms: float | None) -> float | None:

@@ -127,7 +127,7 @@ def _task(report: ReplicaReport) -> TaskSummary:
     return TaskSummary(
         service_ms=NOTHING.plus(report.service_ms.mean),
         service_cv=NOTHING.plus(report.service_ms.cv),
-        interarrival_ms=NOTHING.plus(report.interarrival_ms.mean),
+        interarrival_ms=NOTHING.plus(report.gap_ms),
         interarrival_cv=NOTHING.plus(report.interarrival_ms.cv),
         queue_wait_ms=NOTHING.plus(report.queue_wait_ms.mean),
         latency_ms=NOTHING.plus(report.latency_ms.mean),

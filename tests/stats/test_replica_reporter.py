@@ -30,7 +30,7 @@ def test_a_report_of_everything() -> None:
     assert (report.task, report.replica) == ("prime", 2)
     assert report.service_ms.mean == 2.0
     assert report.latency_ms == report.service_ms
-    assert report.interarrival_ms.count == 3
+    assert (report.interarrival_ms.count, report.envelopes) == (3, 2)
     assert report.queue_wait_ms == Moments(4, 2.5, 1.0)
     assert (report.rates.processed, report.rates.emitted, report.rates.useful_s) == (4, 2, 0.008)
     assert (report.cpu, report.backlog) == (0.1, 7)

@@ -2,6 +2,7 @@
 
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.stats.channel import ChannelMoments
 from penstock.stats.moments import Moments
 from penstock.stats.rates import InstanceRates
-from penstock.stats.report import ChannelReport, ReplicaReport
+from penstock.stats.report import FEW_ENVELOPES, ChannelReport, ReplicaReport
 from penstock.stats.summary import Average, merge_all, summarise, summarise_executors
 
 RATES = InstanceRates(window_s=5.0, useful_s=3.0, processed=100, emitted=50)
@@ -98,6 +99,27 @@ def test_utilization_is_service_over_interarrival_time() -> None:
 
 def test_useful_time_stands_in_for_an_unknown_utilization() -> None:
     assert ReplicaReport(task="a", replica=0, rates=RATES).utilization == pytest.approx(0.6)
+
+
+def test_a_few_large_envelopes_do_not_make_a_flood() -> None:
+    """Two of 1,000 items within a millisecond, in an interval of 5 s: 400 items a second, not 2,000,000."""
+    burst = Moments(2000, 0.0005, 0.0)
+    report = ReplicaReport(
+        task="a", replica=0, rates=RATES, service_ms=constant(2.0), interarrival_ms=burst, envelopes=2
+    )
+    assert report.arrival_per_s == pytest.approx(400.0)
+    assert report.utilization == pytest.approx(0.8)
+    assert summarise([report]).tasks["a"].interarrival_ms.mean == pytest.approx(2.5)
+    many = msgspec.structs.replace(report, envelopes=FEW_ENVELOPES)
+    assert many.utilization == pytest.approx(4000.0), "many envelopes tell how much comes, be it too much"
+    assert report.merged(many).envelopes == 2 + FEW_ENVELOPES
+    slow = msgspec.structs.replace(report, interarrival_ms=Moments(1, 8000.0, 0.0), envelopes=1)
+    assert slow.arrival_per_s == 0.125, "longer than the interval"
+
+
+def test_nobody_is_busy_for_longer_than_there_is_time() -> None:
+    rates = InstanceRates(window_s=1.0, useful_s=1.6, processed=1, emitted=1)
+    assert ReplicaReport(task="a", replica=0, rates=rates).utilization == 1.0
 
 
 def test_rates_follow_from_times() -> None:

@@ -76,10 +76,10 @@ def _turn(rate_per_s: float, work: Any, window_s: float, begin: Any, *more: str)
 
     with Ledger() as ledger:
         flow = penstock.Flow("pipeline")
-        stream = flow.source(penstock.paced(stamped, rate_per_s), name="packets").round_robin()
-        for name in TASKS:
-            stream = stream.map(work, name=name).forward()
-        stream.round_robin().sink(ledger, name="broadcast")
+        stream = flow.source(penstock.paced(stamped, rate_per_s), name="packets").map(work, name=TASKS[0])
+        for name in TASKS[1:]:
+            stream = stream.forward().map(work, name=name)
+        stream.sink(ledger, name="broadcast")
         flow.constrain(BOUND, start=f"packets->{TASKS[0]}", end=f"{TASKS[-1]}->broadcast")
         one = controlled_run(flow, ledger, control_plan("nephele", *more), watch)
     begin_s, end_s = ((mark_ns - one.began_ns) / NS_PER_S for mark_ns in marks_ns)

@@ -32,6 +32,8 @@ class Control:
         self._plan = plan
         self._cycles: deque[Cycle] = deque(maxlen=_CYCLES_KEPT)
         self._notices = Notices()
+        beside = None if plan.recording is None else status_path(plan.recording)
+        self._status_files = [place for place in (beside, plan.status) if place is not None]
         self._recorder = None if plan.recording is None else Recorder(plan.recording)
         engine = SparkEngine(
             job,
@@ -62,6 +64,7 @@ class Control:
         self._thread.join(timeout_s)
 
     def _drive(self) -> None:
+        self._show()
         try:
             for cycle in self._controller.cycles():
                 self._cycles.append(cycle)
@@ -99,10 +102,10 @@ class Control:
         )
 
     def _show(self) -> None:
-        """Renew the status files, if there are any."""
-        beside = None if self._plan.recording is None else status_path(self._plan.recording)
-        for place in filter(None, (beside, self._plan.status)):
+        """Renew the status files; one that cannot be written is told once and given up."""
+        for place in list(self._status_files):
             try:
                 write_status(place, self.status())
             except OSError as error:
+                self._status_files.remove(place)
                 _log.warning("%s cannot be written: %s", place, error.strerror)

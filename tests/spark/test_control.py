@@ -87,6 +87,11 @@ def test_slot_budget_and_checkpoint_status(spark: SparkSession, collector: Colle
     job = ps.run(overloaded(collector, 2500), sampling=0.5)
     plan = ControlPlan("ds2", (*AT_ONCE, "guards.slot_budget=4"), interval="1 s", status=place)
     control = Control(job, plan)
+    deadline = time.monotonic() + 10
+    while not place.exists():
+        assert time.monotonic() < deadline, "the status is there from the start"
+        time.sleep(0.01)
+    assert read_status(tmp_path).state == "running"
     assert job.await_termination(90)
     control.join(10)
     assert job.metrics().tasks["work"].active == 2, "source and sink take one slot each"

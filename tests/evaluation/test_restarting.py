@@ -76,7 +76,7 @@ def slow(item: Item) -> Item:
 def test_restarts_lose_nothing_on_spark(tmp_path: Path) -> None:
     collector = Collector(tmp_path / "items")
     flow = penstock.Flow("restarted")
-    items = flow.source(numbered(3000, rate=500), name="numbers")
+    items = flow.source(numbered(1200, rate=300), name="numbers")
     items.map(slow, parallelism=penstock.elastic(1, 4, pool=4)).sink(collector, name="out")
 
     def start() -> penstock.Job:
@@ -87,4 +87,4 @@ def test_restarts_lose_nothing_on_spark(tmp_path: Path) -> None:
     cycles = list(Controller(engine, policy, time.time).cycles())
     assert engine.restarts >= 1
     assert max(cycle.snapshot.tasks["slow"].parallelism for cycle in cycles) >= 2
-    assert_exactly_once(collector.items(), 3000)
+    assert_exactly_once(collector.items(), 1200)

@@ -1,10 +1,13 @@
 """CPU time and memory of processes, from /proc: of this one and of everything it has started."""
 
+import contextlib
 import os
+import time
 from pathlib import Path
 
 PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_SCHEDULER_CLOCK = 2  # CPUCLOCK_SCHED of the kernel: all threads, system and user
 
 
 def _stat(pid: int) -> list[str] | None:
@@ -38,18 +41,30 @@ def cpu_s(root: int | None = None) -> float:
     return ticks / _TICKS_PER_S
 
 
-def jit_s(root: int | None = None) -> float:
-    """Of that, the part of the threads in which Java virtual machines compile; ended ones do not count."""
-    ticks = 0
-    for pid in tree(os.getpid() if root is None else root):
-        for thread in (PROC / str(pid) / "task").glob("*"):
-            try:
-                name, _, rest = (thread / "stat").read_text().partition("(")[2].rpartition(")")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if name.startswith(("C1 Compiler", "C2 Compiler")):
-                ticks += sum(map(int, rest.split()[11:13]))
-    return ticks / _TICKS_PER_S
+def steady_cpu_s(root: int | None = None) -> float:
+    """CPU seconds, exact to the microsecond, of a process and its descendants that are there now.
+
+    Without the threads in which Java virtual machines compile: they are busy after a start and not for items.
+    """
+    pids = tree(os.getpid() if root is None else root)
+    return sum(_process_s(pid) - _compiling_s(pid) for pid in pids)
+
+
+def _process_s(pid: int) -> float:
+    """By the CPU clock that Linux keeps for each process; 0 for one that is gone."""
+    try:
+        return time.clock_gettime((~pid << 3) | _SCHEDULER_CLOCK)
+    except OSError:
+        return 0.0
+
+
+def _compiling_s(pid: int) -> float:
+    total_ns = 0
+    for thread in (PROC / str(pid) / "task").glob("*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if (thread / "comm").read_text().startswith(("C1 Compiler", "C2 Compiler")):
+                total_ns += int((thread / "schedstat").read_text().split()[0])
+    return total_ns * 1e-9
 
 
 def pss_mb(pid: int) -> float | None:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from penstock.processes import cpu_s, jit_s, pss_mb, tree
+from penstock.processes import cpu_s, pss_mb, steady_cpu_s, tree
 
 
 def test_children_belong_to_the_tree() -> None:
@@ -34,13 +34,19 @@ threading.Thread(target=compile_for_a_while).start()
 """
 
 
-def test_compilers_are_told_apart() -> None:
+def test_compilers_do_not_count() -> None:
     command = [sys.executable, "-c", COMPILING]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"done\n"
-        assert 0.15 <= jit_s(child.pid) <= cpu_s(child.pid)
-    assert jit_s(os.getpid()) == 0
+        assert 0 < steady_cpu_s(child.pid) < cpu_s(child.pid) - 0.15
+
+
+def test_exact_cpu_is_that_of_the_system() -> None:
+    before, exact = cpu_s(), steady_cpu_s()
+    while cpu_s() < before + 0.3:
+        sum(range(100_000))
+    assert abs((cpu_s() - before) - (steady_cpu_s() - exact)) < 0.1
 
 
 def test_memory_of_this_process_and_of_none() -> None:

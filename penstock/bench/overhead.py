@@ -16,7 +16,7 @@ import penstock
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Result, median
 from penstock.bench.latency import same
-from penstock.processes import cpu_s, jit_s
+from penstock.processes import steady_cpu_s
 from penstock.spark.job import Job
 from penstock.testing import Ledger, stamped
 from penstock.testing.arrivals import Entries, arrivals
@@ -25,6 +25,7 @@ SLOTS = 4
 ON_SAMPLING = 0.1
 ON_EVERY = "1 s"
 OFF_EVERY = "12 h"
+SETTLE_S = 0.5
 MOST_CPU = 0.03
 MOST_LATENCY_MS = 0.2
 
@@ -51,8 +52,8 @@ class Length:
 
 
 LENGTHS = {
-    Effort.QUICK: Length(pairs=2, window_s=2.0, warm_up_s=3, first_warm_up_s=14),
-    Effort.FULL: Length(pairs=16, window_s=5.0, warm_up_s=10, first_warm_up_s=30),
+    Effort.QUICK: Length(pairs=3, window_s=2.0, warm_up_s=3, first_warm_up_s=10),
+    Effort.FULL: Length(pairs=40, window_s=2.0, warm_up_s=10, first_warm_up_s=30),
 }
 
 
@@ -119,10 +120,10 @@ def take_turn(job: Job, window_s: float, *, measuring: bool) -> Turn:
     """Switch, let it settle, look."""
     job.set_sampling(ON_SAMPLING if measuring else 0.0)
     job.set_measure_every(ON_EVERY if measuring else OFF_EVERY)
-    time.sleep(1.0)
-    begin_ns, begin_s = time.monotonic_ns(), cpu_s() - jit_s()
+    time.sleep(SETTLE_S)
+    begin_ns, begin_s = time.monotonic_ns(), steady_cpu_s()
     time.sleep(window_s)
-    end_ns, end_s = time.monotonic_ns(), cpu_s() - jit_s()
+    end_ns, end_s = time.monotonic_ns(), steady_cpu_s()
     return Turn(measuring, begin_ns, end_ns, end_s - begin_s)
 
 

@@ -64,6 +64,7 @@ class Measurements:
         self._emitted = 0
         self._chained_counted = 0
         self._timed_items: list[Timed] = []
+        self._lags_ns: list[int] = []
 
     def envelope_done(self, envelope: Envelope, arrived_ns: int, useful_ns: int) -> None:
         """An envelope was worked off in `useful_ns`, waiting for room in the output not counted."""
@@ -154,8 +155,7 @@ class Measurements:
 
     def sent_late(self, lag_ns: int) -> None:
         """A source sends a tagged item, so long after it was due."""
-        with self._lock:
-            self._reporter.lagged(lag_ns)
+        self._lags_ns.append(lag_ns)
 
     def wrote(self) -> None:
         """The task sent something: the end of read-write latencies."""
@@ -187,6 +187,8 @@ class Measurements:
             now_s, cpu_s = time.monotonic(), time.process_time()
             timed, self._timed_items = self._timed_items, []
             channels = self._sum_up(timed)
+            lags_ns, self._lags_ns = self._lags_ns, []
+            self._reporter.lagged(lags_ns)
             emitted = sum(stream.shipped_items + stream.handed_on for stream in self._sends)
             self._reporter.worked(0, 0, emitted - self._emitted)
             replica = self._reporter.report(now_s - self._since_s, cpu_s=cpu_s - self._cpu_s)

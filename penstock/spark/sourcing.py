@@ -61,6 +61,7 @@ class Sourcing:
         self._inbox = inbox
         self._sampling = 0.0
         self._sampled_since = (0, 0)
+        self._rate_per_s = 0.0
         self._sampler = Sampler(0.0, random.Random(origin).random)
         self._full = False
         self._reader: Reader | None = None
@@ -70,16 +71,16 @@ class Sourcing:
         """Tag this share of the items from now on."""
         if share != self._sampling:
             self._sampling = share
-            self._sampler.set_probability(share)
+            self._sampler.set_probability(affordable(share, self._rate_per_s))
 
     def _afford(self, now_ns: int, ordinal: int) -> None:
         """Once a second: as many samples as are worth it at the rate of now."""
         since_ns, since = self._sampled_since
         if now_ns - since_ns < _AFFORD_EVERY_NS:
             return
-        rate_per_s = (ordinal - since) * 1e9 / (now_ns - since_ns)
+        self._rate_per_s = (ordinal - since) * 1e9 / (now_ns - since_ns)
         self._sampled_since = (now_ns, ordinal)
-        self._sampler.set_probability(affordable(self._sampling, rate_per_s))
+        self._sampler.set_probability(affordable(self._sampling, self._rate_per_s))
 
     def run(self, order: SourceOrder) -> Position:
         """Read until the bridge ends the batch or the source has run dry; the position that was reached."""

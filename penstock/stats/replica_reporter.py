@@ -61,9 +61,9 @@ class ReplicaReporter:
         self._served_ns += service_ns
         self._waited_ns += waited_ns
 
-    def lagged(self, lag_ns: int) -> None:
-        """A source sends a sampled item so long after it was due."""
-        self._lagged_ns.append(lag_ns)
+    def lagged(self, lags_ns: Iterable[int]) -> None:
+        """A source sent sampled items, each so long after it was due."""
+        self._lagged_ns += lags_ns
 
     def worked(self, useful_ns: int, processed: int, emitted: int) -> None:
         """An envelope was worked off: time spent on it without any waiting, items in and items out."""

@@ -63,8 +63,7 @@ def test_the_baseline_comes_from_the_first_reports() -> None:
 
 def test_a_source_reports_its_lag() -> None:
     source = reporter()
-    source.lagged(2 * MS)
-    source.lagged(-1)
+    source.lagged([2 * MS, -1])
     source.worked(5 * MS, processed=2, emitted=2)
     report = source.report(5.0)
     assert report.lag_ms == Moments(2, 1.0, 2.0)

@@ -30,13 +30,13 @@ CHARTS: Final = (
     Chart(
         "parts",
         "Where the latency goes",
-        "Mean latency by what it is spent on.",
+        "Mean latency by what it is spent on; what is far above the bound is cut off.",
         charts_latency.parts_over_time,
     ),
     Chart(
         "parts_by_task",
         "Where the latency goes, by task",
-        "Means over the whole run.",
+        "Medians over the intervals of the run.",
         charts_latency.parts_by_task,
     ),
     Chart("rate", "Rate", "Items that the sources sent and the sinks received.", charts_load.rate),

@@ -1,6 +1,7 @@
 """Latency against its bound, and where it goes."""
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Final
 
 from matplotlib.axes import Axes
@@ -12,6 +13,8 @@ from penstock.report.history import History
 from penstock.report.latency_parts import KINDS, Part, latency_parts
 from penstock.report.metrics import held
 
+# Bars are cut off at so many times the bound if most are lower: a start must not hide the rest of a run.
+CUT = 3.0
 HATCHES: Final = {"batching": "", "transport": "//", "queue": "..", "service": ""}
 
 
@@ -63,6 +66,12 @@ def parts_over_time(histories: Sequence[History]) -> Figure | None:
                 linewidth=0,
             )
             floor = top
+        bounds_ms = [spec.latency_ms for spec in history.specs(name) if spec is not None]
+        if not bounds_ms:
+            return
+        axes.axhline(bounds_ms[-1], color=BLACK, linestyle=":", linewidth=1.6, label="bound")
+        if median(floor) < CUT * bounds_ms[-1] < max(floor):
+            axes.set_ylim(0, CUT * bounds_ms[-1])
         axes.set_ylabel(f"{name}\nmean latency [ms]")
 
     return grid(histories, names, row, from_zero=True)
@@ -78,7 +87,7 @@ def parts_by_task(histories: Sequence[History]) -> Figure | None:
         left = [0.0] * len(tasks)
         for number, kind in enumerate(KINDS):
             widths = [
-                sum(p.ms for found in known for p in found if (p.task, p.kind) == (task, kind)) / len(known)
+                median([sum(p.ms for p in found if (p.task, p.kind) == (task, kind)) for found in known])
                 for task in tasks
             ]
             axes.barh(
@@ -94,15 +103,13 @@ def parts_by_task(histories: Sequence[History]) -> Figure | None:
             left = [edge + width for edge, width in zip(left, widths, strict=True)]
         axes.invert_yaxis()
         axes.set_ylabel(name)
-        axes.set_xlabel("mean latency, on the way to the task and in it [ms]")
+        axes.set_xlabel("latency on the way to the task and in it [ms]")
 
     return grid(histories, names, row, time_axis=False)
 
 
 def _parts(history: History, name: str) -> list[list[Part] | None]:
     return [
-        latency_parts(snapshot, spec)
-        for snapshot in history.snapshots
-        for spec in snapshot.constraints
-        if spec.name == name
+        None if spec is None else latency_parts(snapshot, spec)
+        for snapshot, spec in zip(history.snapshots, history.specs(name), strict=True)
     ]

@@ -71,7 +71,14 @@ def decisions(histories: Sequence[History]) -> Figure | None:
                 rows = [subjects.index(mark.subject) for mark in chosen]
                 times_s = [mark.at_s for mark in chosen]
                 axes.scatter(
-                    times_s, rows, marker=look.marker, color=look.colour, s=36, label=look.label, zorder=3
+                    times_s,
+                    rows,
+                    marker=look.marker,
+                    color=look.colour,
+                    s=36,
+                    label=look.label,
+                    zorder=3,
+                    clip_on=False,
                 )
         axes.set_yticks(range(len(subjects)), subjects)
         axes.set_ylim(len(subjects) - 0.4, -0.6)

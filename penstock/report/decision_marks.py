@@ -65,11 +65,16 @@ def _marks(snapshot: Snapshot, entry: Entry, at_s: float) -> Iterator[Mark]:
         if abs(lifetime_ms - (known or 0.0)) > NOTABLE * max(lifetime_ms, known or 0.0):
             text = f"{name}: lifetime {0.0 if known is None else known:.3g} → {lifetime_ms:.3g} ms"
             yield Mark(at_s, "lifetime", name, text)
-    if decision.chains and decision.chains != snapshot.chains:
-        joined = [" + ".join(chain) for chain in decision.chains if len(chain) > 1]
-        yield Mark(at_s, "chain", "chains", f"chains: {', '.join(joined) or 'none'}")
+    if decision.chains and _joined(decision.chains) != _joined(snapshot.chains):
+        shown = [" + ".join(chain) for chain in _joined(decision.chains)]
+        yield Mark(at_s, "chain", "chains", f"chains: {', '.join(shown) or 'none'}")
     for refusal in decision.refused:
         subject = refusal.task or refusal.stream or "all"
         yield Mark(at_s, "refused", subject, f"{subject}: held back by {refusal.guard}")
     if not decision.feasible:
         yield Mark(at_s, "infeasible", "all", "cannot be enough")
+
+
+def _joined(chains: list[list[str]]) -> list[list[str]]:
+    """The chains of more than one task: a policy need not list the others."""
+    return sorted(chain for chain in chains if len(chain) > 1)

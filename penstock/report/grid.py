@@ -14,6 +14,7 @@ WIDTH_IN, ROW_IN = 9.0, 2.3
 COLUMN_IN = 6.0
 # Above this many times the bottom of a scale, small values could not be read on it.
 WIDE = 8.0
+HEADROOM = 1.05
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -52,8 +53,11 @@ def grid(
         axes.set_axisbelow(True)
         if time_axis:
             axes.set_xlim(0, max(history.ends_s[-1] for history in histories))
-        if from_zero and axes.get_yscale() == "linear":
-            axes.set_ylim(bottom=0)
+    if from_zero:
+        # Those that share a scale have one limit; setting it once more would raise it once more.
+        for axes in plots[:, 0] if same_scale else plots.flat:
+            if axes.get_yscale() == "linear":
+                axes.set_ylim(0, HEADROOM * axes.get_ylim()[1])
     _legend(figure, plots.flat, columns=max(2, int(width_in / 1.6)))
     return figure
 

@@ -18,7 +18,7 @@ from penstock.stats.snapshot import Snapshot
 from penstock.testing import Ledger, stamped
 
 TASKS = ("decode", "merge", "overlay", "encode")
-RATE_PER_S = 3_000.0
+RATE_PER_S = 10_000.0
 HEAVY_RATE_PER_S, HEAVY_ITEMS_PER_S = 150.0, 400.0
 BOUND = "50 ms"
 SETTLE_S = 20.0

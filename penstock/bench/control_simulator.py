@@ -1,6 +1,7 @@
 """The simulator, given what a run on Spark measured: does it predict that run's latency and replicas?"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.bench.harness import Check, ratio
@@ -12,14 +13,20 @@ from penstock.spark.control import ControlPlan
 from penstock.stats.snapshot import Snapshot
 
 REPLICA_START_S = 0.2
+WARM_UP_S = 20.0
 LATENCY_BAR, REPLICAS_BAR = 0.3, 1
 
 
 def predict(cycles: Sequence[Cycle], plan: ControlPlan) -> tuple[list[Snapshot], Run]:
-    """The measured snapshots, and the simulated run of the same flow, load, service times and policy."""
+    """The measured snapshots, and the simulated run of the same flow, load, service times and policy.
+
+    What Spark does while Java is still compiling is nobody's model: both begin when that is over.
+    """
     snapshots = [cycle.snapshot for cycle in cycles]
-    model = recorded_model(snapshots, replica_start_s=REPLICA_START_S)
-    return snapshots, simulate(model, plan.create_policy(), seed=1)
+    begin = min(round(WARM_UP_S / plan.interval_s), len(snapshots) - 1)
+    warm = replace(plan, settings=(*plan.settings, "guards.warm_up_s=0"))
+    model = recorded_model(snapshots[begin:], replica_start_s=REPLICA_START_S)
+    return snapshots[begin:], simulate(model, warm.create_policy(), seed=1)
 
 
 def compare(snapshots: Sequence[Snapshot], run: Run) -> dict[str, Any]:

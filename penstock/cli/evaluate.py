@@ -9,7 +9,7 @@ from rich.table import Table
 
 from penstock.cli.errors import user_errors
 from penstock.control.recording import RecordingError
-from penstock.evaluation.registry import APPLICATIONS, find
+from penstock.evaluation.registry import APPLICATIONS, find_trials
 from penstock.extras import require
 
 FAILED = 1
@@ -18,7 +18,10 @@ FAILED = 1
 def command(
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"Run this one alone: {', '.join(APPLICATIONS)}. May be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help=f"Run only this: {', '.join(APPLICATIONS)}, or a run such as primetest-cpu. May be repeated.",
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option(help="Directory of the recordings; those of earlier runs are used too.")
@@ -37,13 +40,13 @@ def command(
     console = Console(stderr=True)
     with user_errors(console):
         require("matplotlib", "report", "penstock evaluate")
-        chosen = [find(name) for name in only or APPLICATIONS]
+        trials = [trial for name in only or APPLICATIONS for trial in find_trials(name)]
         from penstock.evaluation.document import checks_table, parts_in, write_document
 
         if not no_run:
             from penstock.evaluation.progress import run_trials
 
-            run_trials([trial for one in chosen for trial in one.trials()], out, console)
+            run_trials(trials, out, console)
         parts = parts_in(out)
         if not parts:
             raise RecordingError(

@@ -10,6 +10,7 @@ from penstock.evaluation import wordcount
 from penstock.evaluation.document import BEGIN, END, part_in, parts_in, write_document
 from penstock.evaluation.panels import Line, Panel, draw
 from penstock.evaluation.part import Part, Picture, Table
+from penstock.evaluation.registry import find_trials
 from tests.evaluation.histories import interval, record
 from tests.report.recordings import history, snapshot
 
@@ -76,6 +77,9 @@ def test_the_command_names_what_is_not_there(tmp_path: Path) -> None:
     code, text = said("--only", "tweets")
     assert code == 2
     assert "no application of the evaluation is called 'tweets'; there are twitter, livestream" in text
+    code, text = said("--only", "wordcount-ds3")
+    assert code == 2
+    assert "no run of the evaluation is called 'wordcount-ds3'; there are wordcount-ds2" in text
     code, text = said("--no-run")
     assert code == 2
     assert "holds no complete set of recordings" in text
@@ -87,3 +91,9 @@ def test_the_command_writes_the_document_from_what_is_recorded(tmp_path: Path) -
     found = CliRunner().invoke(app, ["evaluate", "--no-run", "--out", str(tmp_path)])
     assert found.exit_code == 0, found.output
     assert "### Word count" in (tmp_path / "evaluation.md").read_text()
+
+
+def test_runs_are_found_by_application_and_by_the_beginning_of_their_name() -> None:
+    assert len(find_trials("primetest")) == 10
+    assert len(find_trials("primetest-cpu")) == 5
+    assert [trial.name for trial in find_trials("wordcount-ds2")] == ["wordcount-ds2"]

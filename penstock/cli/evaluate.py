@@ -20,7 +20,7 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"Run only this: {', '.join(APPLICATIONS)}, or a run such as primetest-cpu. May be repeated.",
+            help=f"Run only {', '.join(APPLICATIONS)}, or a run such as primetest-cpu. May be repeated.",
         ),
     ] = None,
     out: Annotated[

@@ -36,7 +36,7 @@ def test_flows_are_found(target: str) -> None:
     [
         (
             "nonsense",
-            r"'nonsense' is neither an application \(classifier, livestream, .*\) nor of the form module:flow",
+            r"'nonsense' is neither an application \(classifier, .*\) nor of the form module:flow",
         ),
         ("no_such_module:flow", "no module 'no_such_module' to be found from "),
         ("my_flows:missing", "module 'my_flows' has no 'missing'"),

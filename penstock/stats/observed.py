@@ -65,7 +65,7 @@ def _task(task: Task, summary: TaskSummary, active: int, interval_s: float) -> T
         min=task.parallelism.min,
         max=task.parallelism.max,
         elastic=task.parallelism.elastic,
-        rate_total=emitted_total / interval_s if is_source and emitted_total is not None else None,
+        rate_total=_rate_total(summary, interval_s) if is_source else None,
         service_ms=summary.service_ms.mean,
         service_cv=summary.service_cv.mean,
         interarrival_ms=summary.interarrival_ms.mean,
@@ -85,6 +85,13 @@ def _task(task: Task, summary: TaskSummary, active: int, interval_s: float) -> T
         baseline_service_ms=summary.baseline_service_ms.mean,
         worker=[summary.workers[number] for number in sorted(summary.workers)] or None,
     )
+
+
+def _rate_total(summary: TaskSummary, interval_s: float) -> float | None:
+    """What is due from a source, sent or not; what it sent if not all of its replicas know due times."""
+    if summary.due_per_s.count and summary.due_per_s.count == summary.emitted.count:
+        return summary.due_per_s.sum
+    return None if summary.emitted.sum is None else summary.emitted.sum / interval_s
 
 
 def _stream(stream: Stream, summary: StreamSummary, lifetime_ms: float | None) -> StreamStats:

@@ -28,6 +28,8 @@ class ReplicaReporter:
         self._waited_ns: list[int] = []
         self._served_ns: list[int] = []
         self._lagged_ns: list[int] = []
+        self._due_ns: int | None = None
+        self._due_before_ns: int | None = None
         self._baseline = Baseline()
         self._useful_ns = self._processed = self._emitted = self._envelopes = 0
 
@@ -65,6 +67,10 @@ class ReplicaReporter:
         """A source sent sampled items, each so long after it was due."""
         self._lagged_ns += lags_ns
 
+    def due_until(self, due_ns: int) -> None:
+        """A source has sent everything that was due by then."""
+        self._due_ns = due_ns
+
     def worked(self, useful_ns: int, processed: int, emitted: int) -> None:
         """An envelope was worked off: time spent on it without any waiting, items in and items out."""
         self._useful_ns += useful_ns
@@ -93,6 +99,7 @@ class ReplicaReporter:
             queue_wait_ms=moments_of_ns(self._waited_ns),
             latency_ms=self._latency_ms(service_ms),
             lag_ms=moments_of_ns(self._lagged_ns),
+            due_s=self._take_due_s(),
             cpu_s=cpu_s,
             backlog=backlog,
             baseline_service_ms=self._baseline.service_ms,
@@ -100,6 +107,10 @@ class ReplicaReporter:
         self._served_ns, self._waited_ns, self._lagged_ns = [], [], []
         self._useful_ns = self._processed = self._emitted = self._envelopes = 0
         return report
+
+    def _take_due_s(self) -> float | None:
+        before_ns, self._due_before_ns = self._due_before_ns, self._due_ns
+        return None if before_ns is None or self._due_ns is None else (self._due_ns - before_ns) / NS_PER_S
 
     def _latency_ms(self, service_ms: Moments) -> Moments:
         return service_ms if self._gathering is None else self._gathering.take()

@@ -15,7 +15,8 @@ FEW_ENVELOPES = 5
 class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     """One replica of a task. Times are in ms; `backlog` is what waits at the end of the interval.
 
-    `envelopes` is how many came: the items of one arrive together.
+    `envelopes` is how many came: the items of one arrive together. `due_s` is the span of the due times of
+    what a source sent: longer than the interval while it catches up, shorter while it is held back.
     """
 
     task: str
@@ -27,6 +28,7 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     queue_wait_ms: Moments = NOTHING
     latency_ms: Moments = NOTHING
     lag_ms: Moments = NOTHING
+    due_s: float | None = None
     cpu_s: float | None = None
     backlog: int | None = None
     baseline_service_ms: float | None = None
@@ -48,6 +50,11 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     def arrival_per_s(self) -> float | None:
         """lambda = 1 / A: items that arrive per second."""
         return _per_s(self.gap_ms)
+
+    @property
+    def due_per_s(self) -> float | None:
+        """Items that a source would send per second if nothing held it back."""
+        return self.rates.emitted / self.due_s if self.due_s is not None and self.due_s > 0 else None
 
     @property
     def service_per_s(self) -> float | None:
@@ -82,6 +89,7 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
             queue_wait_ms=self.queue_wait_ms.merged(later.queue_wait_ms),
             latency_ms=self.latency_ms.merged(later.latency_ms),
             lag_ms=self.lag_ms.merged(later.lag_ms),
+            due_s=_sum(self.due_s, later.due_s),
             cpu_s=_sum(self.cpu_s, later.cpu_s),
             backlog=later.backlog,
             baseline_service_ms=later.baseline_service_ms,

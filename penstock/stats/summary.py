@@ -60,6 +60,7 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
     queue_wait_ms: Average = NOTHING
     latency_ms: Average = NOTHING
     lag_ms: Average = NOTHING
+    due_per_s: Average = NOTHING
     utilization: Average = NOTHING
     cpu: Average = NOTHING
     useful_s: Average = NOTHING
@@ -132,6 +133,7 @@ def _task(report: ReplicaReport) -> TaskSummary:
         queue_wait_ms=NOTHING.plus(report.queue_wait_ms.mean),
         latency_ms=NOTHING.plus(report.latency_ms.mean),
         lag_ms=NOTHING.plus(report.lag_ms.mean),
+        due_per_s=NOTHING.plus(report.due_per_s),
         utilization=NOTHING.plus(report.utilization),
         cpu=NOTHING.plus(report.cpu),
         useful_s=NOTHING.plus(rates.useful_s),

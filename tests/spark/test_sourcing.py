@@ -76,12 +76,14 @@ class Counted:
     def __init__(self) -> None:
         self.items = 0
         self.lags_ns: list[int] = []
+        self.due_ns: list[int | None] = []
 
     def sent_late(self, lag_ns: int) -> None:
         self.lags_ns.append(lag_ns)
 
-    def source_read(self, count: int, useful_ns: int) -> None:
+    def source_read(self, count: int, useful_ns: int, due_ns: int | None) -> None:
         self.items += count
+        self.due_ns.append(due_ns)
 
 
 class Bench:

@@ -1,5 +1,6 @@
 """From a flow and its summary to a snapshot."""
 
+import msgspec
 import pytest
 
 from penstock.flow.graph import Constraint, Graph, Parallelism, Stream, Task
@@ -74,3 +75,14 @@ def test_what_was_not_reported_is_absent() -> None:
     assert (prime.service_ms, prime.utilization, prime.instances, prime.processed_total) == (None,) * 4
     assert snapshot.streams[1].batch_lifetime_ms is None
     assert b"null" not in encode_snapshot(snapshot)
+
+
+def test_the_rate_of_a_source_is_what_is_due_from_it() -> None:
+    sent = report("numbers", 0)
+    assert snapshot_of(summarise([sent])).tasks["numbers"].rate_total == 50 / 5.0
+    held_back = msgspec.structs.replace(sent, due_s=2.0)
+    assert snapshot_of(summarise([held_back])).tasks["numbers"].rate_total == 50 / 2.0
+    other = msgspec.structs.replace(held_back, replica=1)
+    assert snapshot_of(summarise([held_back, other])).tasks["numbers"].rate_total == 2 * 50 / 2.0
+    unknown = msgspec.structs.replace(sent, replica=1)
+    assert snapshot_of(summarise([held_back, unknown])).tasks["numbers"].rate_total == 2 * 50 / 5.0

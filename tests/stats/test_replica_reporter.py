@@ -69,3 +69,22 @@ def test_a_source_reports_its_lag() -> None:
     assert report.lag_ms == Moments(2, 1.0, 2.0)
     assert report.latency_ms.mean is None
     assert source.report(5.0).lag_ms.mean is None
+
+
+def test_a_source_reports_what_is_due_from_it() -> None:
+    reporter = ReplicaReporter("numbers", 0, latency_kind="read_ready")
+    reporter.due_until(1_000_000_000)
+    reporter.worked(0, 10, 10)
+    first = reporter.report(1.0)
+    assert first.due_s is None
+    assert first.due_per_s is None
+    reporter.due_until(1_500_000_000)
+    reporter.worked(0, 20, 20)
+    held_back = reporter.report(1.0)
+    assert (held_back.due_s, held_back.due_per_s) == (0.5, 40.0)
+    assert reporter.report(1.0).due_per_s is None
+    reporter.due_until(3_500_000_000)
+    reporter.worked(0, 80, 80)
+    caught_up = reporter.report(1.0)
+    assert held_back.merged(caught_up).due_per_s == 40.0
+    assert first.merged(caught_up).due_per_s is None

@@ -49,5 +49,8 @@ class Sampler:
 
 
 def affordable(share: float, rate_per_s: float) -> float:
-    """The share of the items of a source to sample, so that there are not too many at that rate."""
-    return share if share * rate_per_s <= MOST_PER_S else MOST_PER_S / rate_per_s
+    """The share of the items of a source to sample, so that there are not too many at that rate.
+
+    Who wants all of them gets all.
+    """
+    return share if share == 1 or share * rate_per_s <= MOST_PER_S else MOST_PER_S / rate_per_s

@@ -260,9 +260,9 @@ def test_a_fast_source_tags_no_more_than_is_worth_it(
     count = 20_000
     source = Script([list(range(start, start + 500)) for start in range(0, count, 500)])
     bench = bench_of(benches, source, lifetime_ms=3_600_000)
-    bench.sourcing.sample(1.0)
+    bench.sourcing.sample(0.99)
     bench.run(Position(100, 0))
-    assert 500 <= len(bench.measured.lags_ns) < count / 2
+    assert 400 <= len(bench.measured.lags_ns) < count / 2
 
 
 def test_another_share_takes_effect_at_once(benches: list[Bench]) -> None:

@@ -53,9 +53,13 @@ def test_a_bad_probability(probability: float) -> None:
         Sampler(probability, Random(1).random)
 
 
-@given(st.floats(0, 1), st.floats(0, 1e9))
+@given(st.floats(0, 1, exclude_max=True), st.floats(0, 1e9))
 def test_the_share_is_kept_until_there_would_be_too_many(share: float, rate_per_s: float) -> None:
     taken = affordable(share, rate_per_s)
     assert taken <= share
     assert taken * rate_per_s <= MOST_PER_S * 1.001
     assert taken == share or taken * rate_per_s >= MOST_PER_S * 0.999
+
+
+def test_who_wants_all_gets_all() -> None:
+    assert affordable(1.0, 1e9) == 1.0

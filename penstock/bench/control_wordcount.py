@@ -27,7 +27,7 @@ OPTIMUM = (
 )
 STARTS = {"under-provisioned": (1, 1), "over-provisioned": (10, 20)}
 MOST = (12, 24)
-SETTLE_S, REST_S = 30.0, 60.0
+SETTLE_S, REST_S = 36.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)

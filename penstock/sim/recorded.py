@@ -1,13 +1,13 @@
 """A recorded run as a flow model, so that the simulator can be asked what another policy would have done.
 
-Everything comes from the snapshots: the load of a source is what it emitted in each interval, a service time
+Everything comes from the snapshots: the load of a source is what was due in each interval, a service time
 the mean of the intervals weighted with the items processed, and the time on the way
 
     transport = channel latency - output batch latency - queue wait
 
 the median over the intervals. Measured service times contain what the machine's load did to them, so the
-modelled machine has cores enough for everybody. A source that was held back emitted less than was due: the
-model follows what it did. A sender with several streams is taken to share its items evenly among them.
+modelled machine has cores enough for everybody. A sender with several streams is taken to share its items
+evenly among them.
 """
 
 from __future__ import annotations

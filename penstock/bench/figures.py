@@ -85,7 +85,7 @@ def draw_twitter(runs: Runs, path: Path) -> None:
         axes.plot(times, [point.latency_ms[name] for point in run.points], label="mean")
         axes.plot(times, [point.p95_ms[name] for point in run.points], ":", label="95th percentile")
         axes.axhline(bound_ms, color="grey", linewidth=0.8)
-        axes.set(yscale="log", ylabel=f"{name}\nlatency [ms]")
+        axes.set(ylabel=f"{name}\nlatency [ms]", ylim=(0.0, 2.0 * bound_ms))
     rate.plot(times, [point.due_per_s for point in run.points], label="tweets/s")
     rate.set(ylabel="tweets/s")
     for task in ("hot_topics", "filter", "sentiment"):

@@ -110,7 +110,7 @@ def flow(
         Board(out, per_topic),
         hot_topics=penstock.elastic(1, 8, initial=2),
         filters=penstock.elastic(1, 8, initial=2),
-        sentiments=penstock.elastic(1, 12, initial=2, pool=12),
+        sentiments=penstock.elastic(1, 24, initial=2, pool=24),
         limits=SLOW if work == "rate_limited" else Limits(),
         seconds=seconds,
         seed=seed,

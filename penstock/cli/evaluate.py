@@ -41,21 +41,21 @@ def command(
     with user_errors(console):
         require("matplotlib", "report", "penstock evaluate")
         trials = [trial for name in only or APPLICATIONS for trial in find_trials(name)]
-        from penstock.evaluation.document import checks_table, parts_in, write_document
+        from penstock.evaluation.document import checks_of, checks_table, measured, parts_in, write_document
 
         if not no_run:
             from penstock.evaluation.progress import run_trials
 
             run_trials(trials, out, console)
         parts = parts_in(out)
-        if not parts:
+        if not measured(parts):
             raise RecordingError(
                 f"{out}: holds no complete set of recordings; `penstock evaluate` makes them"
             )
         path = into or out / "evaluation.md"
         write_document(parts, path)
     console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
-    checks = [check for part in parts for check in part.checks]
+    checks = checks_of(parts)
     table = checks_table(checks)
     shown = Table(*table.header)
     for row in table.rows:

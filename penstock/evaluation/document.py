@@ -1,6 +1,6 @@
 """From recordings to a document: Markdown between two marks of a file, and pictures beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from penstock.bench.harness import Check
@@ -18,10 +18,9 @@ def recording_of(trial: str, directory: Path) -> Path:
     return directory / f"{trial}.jsonl"
 
 
-def parts_in(directory: Path) -> list[Part]:
-    """A part for every application all of whose trials are recorded there."""
-    applications = [find(name) for name in APPLICATIONS]
-    return [found for one in applications if (found := part_in(one, directory)) is not None]
+def parts_in(directory: Path) -> dict[str, Part | None]:
+    """The part of every application; None for those not all of whose trials are recorded there."""
+    return {name: part_in(find(name), directory) for name in APPLICATIONS}
 
 
 def part_in(application: Application, directory: Path) -> Part | None:
@@ -32,11 +31,11 @@ def part_in(application: Application, directory: Path) -> Part | None:
     return application.part({name: read_history(path) for name, path in recordings.items()})
 
 
-def write_document(parts: Sequence[Part], path: Path) -> None:
+def write_document(parts: Mapping[str, Part | None], path: Path) -> None:
     """Put the parts between the marks of the file, at its end if it has none; draw their pictures."""
     pictures = path.parent / PICTURES
     pictures.mkdir(parents=True, exist_ok=True)
-    for part in parts:
+    for part in measured(parts):
         for picture in part.pictures:
             save(picture.draw(), pictures / f"{picture.name}.png")
     before, _, rest = (path.read_text() if path.exists() else "").partition(BEGIN)
@@ -46,12 +45,25 @@ def write_document(parts: Sequence[Part], path: Path) -> None:
     path.write_text(f"{before}{BEGIN}\n\n{markdown(parts)}\n{END}{after}")
 
 
-def markdown(parts: Sequence[Part]) -> str:
-    """All parts, and the checks of all at the end."""
-    blocks = [block for part in parts for block in _blocks(part)]
-    checks = [check for part in parts for check in part.checks]
+def measured(parts: Mapping[str, Part | None]) -> list[Part]:
+    """Those that there are."""
+    return [part for part in parts.values() if part is not None]
+
+
+def checks_of(parts: Mapping[str, Part | None]) -> list[Check]:
+    """The checks of all parts."""
+    return [check for part in measured(parts) for check in part.checks]
+
+
+def markdown(parts: Mapping[str, Part | None]) -> str:
+    """All parts, the checks of all, and what was not measured."""
+    blocks = [block for part in measured(parts) for block in _blocks(part)]
+    checks = checks_of(parts)
     if checks:
         blocks += ["### Bars", _markdown_table(checks_table(checks))]
+    unknown = [name for name, part in parts.items() if part is None]
+    if unknown:
+        blocks += [f"Not measured yet: {', '.join(unknown)}."]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -45,7 +45,8 @@ def draw(panels: Sequence[Panel]) -> Figure:
         if panel.shaded is not None:
             begin_s, end_s, name = panel.shaded
             axes.axvspan(begin_s, end_s, color=GREY, alpha=0.2, linewidth=0, label=name)
-        for place, (line, style) in enumerate(zip(panel.lines, cycle(STYLES), strict=False)):
+        known = [line for line in panel.lines if any(value is not None for value in line.values)]
+        for place, (line, style) in enumerate(zip(known, cycle(STYLES), strict=False)):
             steps(axes, line.history, line.values, label=line.label, color=colour(place), linestyle=style)
         if panel.bound is not None:
             axes.axhline(panel.bound, color=BLACK, linewidth=1.0, linestyle=(0, (1, 1)), label="bound")

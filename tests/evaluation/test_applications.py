@@ -18,7 +18,7 @@ def rendered(application: Application, runs: Mapping[str, Sequence[Snapshot]], d
         record(recording_of(name, directory), snapshots)
     found = part_in(application, directory)
     assert found is not None
-    write_document([found], directory / "document.md")
+    write_document({"found": found}, directory / "document.md")
     for picture in found.pictures:
         assert (directory / "pictures" / f"{picture.name}.png").exists()
     return found

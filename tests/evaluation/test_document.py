@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from penstock.bench.harness import Check
 from penstock.cli.main import app
 from penstock.evaluation import wordcount
-from penstock.evaluation.document import BEGIN, END, part_in, parts_in, write_document
+from penstock.evaluation.document import BEGIN, END, measured, part_in, parts_in, write_document
 from penstock.evaluation.panels import Line, Panel, draw
 from penstock.evaluation.part import Part, Picture, Table
 from penstock.evaluation.registry import find_trials
@@ -31,31 +31,33 @@ def part(*checks: Check) -> Part:
 
 def test_a_document_holds_tables_checks_and_pictures(tmp_path: Path) -> None:
     path = tmp_path / "evaluation.md"
-    write_document([part(Check("held", 0.95, ">=", 0.93), Check("cpu", None, "<=", 0.5))], path)
+    checks = (Check("held", 0.95, ">=", 0.93), Check("cpu", None, "<=", 0.5))
+    write_document({"an": part(*checks), "another": None}, path)
     text = path.read_text()
     assert "| latency | 8.0 ms |" in text
     assert "![What it shows](pictures/a_picture.png)" in text
     assert "| held | 0.95 | >= 0.93 | ok |" in text
     assert "| cpu | not measured | <= 0.5 | missed |" in text
+    assert "Not measured yet: another." in text
     assert (tmp_path / "pictures" / "a_picture.png").stat().st_size > 5_000
 
 
 def test_only_what_is_between_the_marks_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "evaluation.md"
     path.write_text(f"# Evaluation\n\nBefore.\n\n{BEGIN}\nold\n{END}\n\nAfter.\n")
-    write_document([part()], path)
+    write_document({"an": part()}, path)
     first = path.read_text()
     assert first.startswith("# Evaluation\n\nBefore.\n")
     assert first.endswith(f"{END}\n\nAfter.\n")
     assert "old" not in first
-    write_document([part()], path)
+    write_document({"an": part()}, path)
     assert path.read_text() == first
 
 
 def test_a_file_without_marks_gets_them_at_its_end(tmp_path: Path) -> None:
     path = tmp_path / "evaluation.md"
     path.write_text("# Evaluation\n")
-    write_document([part()], path)
+    write_document({"an": part()}, path)
     assert path.read_text().startswith(f"# Evaluation\n\n{BEGIN}\n")
     assert path.read_text().endswith(f"{END}\n")
 
@@ -64,9 +66,9 @@ def test_an_application_is_left_out_until_all_its_runs_are_recorded(tmp_path: Pa
     run = [interval({"splitter": 1, "counter": 1})]
     record(tmp_path / "wordcount-ds2.jsonl", run)
     assert part_in(wordcount, tmp_path) is None
-    assert parts_in(tmp_path) == []
+    assert measured(parts_in(tmp_path)) == []
     record(tmp_path / "wordcount-dhalion.jsonl", run)
-    assert [found.title for found in parts_in(tmp_path)] == ["Word count: ds2 and dhalion"]
+    assert [found.title for found in measured(parts_in(tmp_path))] == ["Word count: ds2 and dhalion"]
 
 
 def test_the_command_names_what_is_not_there(tmp_path: Path) -> None:

@@ -40,5 +40,5 @@ def test_primetest_for_a_few_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert sum(one.tasks["results"].processed_total or 0 for one in history.snapshots) > 0
     found = part_in(primetest, tmp_path)
     assert found is not None
-    write_document([found], tmp_path / "document.md")
+    write_document({"found": found}, tmp_path / "document.md")
     assert "| ds2 |" in (tmp_path / "document.md").read_text()

@@ -1,5 +1,6 @@
 """From recordings to a document: Markdown between two marks of a file, and pictures beside it."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from penstock.report.history import read_history
 
 BEGIN, END = "<!-- penstock evaluate: begin -->", "<!-- penstock evaluate: end -->"
 PICTURES = "pictures"
+LINE = 120
 
 
 def recording_of(trial: str, directory: Path) -> Path:
@@ -84,11 +86,15 @@ def checks_table(checks: Sequence[Check]) -> Table:
 def _blocks(part: Part) -> list[str]:
     return [
         f"### {part.title}",
-        part.about,
+        _filled(part.about),
         *(_markdown_table(table) for table in part.tables),
-        f"What differs: {part.differs}",
+        _filled(f"What differs: {part.differs}"),
         *(f"![{picture.caption}]({PICTURES}/{picture.name}.png)" for picture in part.pictures),
     ]
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, LINE, break_long_words=False, break_on_hyphens=False)
 
 
 def _markdown_table(table: Table) -> str:

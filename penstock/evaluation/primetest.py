@@ -83,7 +83,7 @@ def part(runs: Runs) -> Part:
         " variants have the same policies with the same settings. The table of the thesis has 20 ms held in"
         " 92.6 % of intervals (91 % in figure 5.8) with a 95th percentile of 30 ms, by its own policy alone.",
         tables=[_table(variant, runs) for variant in VARIANTS],
-        differs="The thesis has 32 sources of up to 80,000 numbers/s, up to 392 testers on 130 workers, steps"
+        differs="The thesis has 32 sources of up to 80,000 numbers/s, up to 392 testers on 130 servers, steps"
         " of a minute and an interval of 5 s. Here a step lasts 8 to 14 s and an interval 2 s, so that what a"
         " policy misses after a step weighs several times as much. `penstock bench control` runs"
         " the long profile.",

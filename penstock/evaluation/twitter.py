@@ -62,7 +62,7 @@ def part(runs: Runs) -> Part:
         " in the morning, a crowd that tweets about three topics after noon.",
         tables=[Table(("figure", "Penstock", "thesis"), rows)],
         differs="The thesis replays two weeks of real tweets in 100 minutes, up to 6,734 tweets/s, on up to"
-        " 130 workers; here a generated day has its traits. VADER is too fast for two cores to ever need a"
+        " 130 servers; here a generated day has its traits. VADER is too fast for two cores to ever need a"
         " second replica, so each replica takes a fixed time by sleeping.",
         checks=[
             Check("twitter: topics held", figures.kept["topics"].share_held, ">=", 0.93),

@@ -74,8 +74,8 @@ def part(runs: Runs) -> Part:
                 rows,
             )
         ],
-        differs="The thesis has 3,200 cameras of the same size and 400 pipelines on servers of four cores. Its"
-        " CPU is that of the workers; ours has Spark's own threads in it, which do not shrink with chaining.",
+        differs="The thesis has 3,200 cameras of the same size and 400 pipelines on servers of four cores."
+        " Its CPU is that of the workers; ours has Spark's own threads in it, which do not shrink with chaining.",
         checks=[
             Check(
                 "livestream: latency of batching over chaining",

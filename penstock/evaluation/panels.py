@@ -58,7 +58,8 @@ def draw(panels: Sequence[Panel]) -> Figure:
             axes.set_ylim(bottom=0)
         if panel.whole:
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small")
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small")
     plots[-1].set_xlabel("time [s]")
     plots[-1].set_xlim(0, max(line.history.ends_s[-1] for panel in panels for line in panel.lines))
     return figure

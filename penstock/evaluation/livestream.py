@@ -75,7 +75,7 @@ def part(runs: Runs) -> Part:
             )
         ],
         differs="The thesis has 3,200 cameras of the same size and 400 pipelines on servers of four cores."
-        " Its CPU is that of the workers; ours has Spark's own threads in it, which do not shrink with chaining.",
+        " Its CPU is that of the workers; ours has Spark's own threads in it, which chaining leaves alone.",
         checks=[
             Check(
                 "livestream: latency of batching over chaining",

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import penstock
 from penstock.cli.errors import user_errors
 from penstock.control.recording import RecordingError
 from penstock.evaluation.registry import APPLICATIONS, find_trials
@@ -45,8 +46,13 @@ def command(
 
         if not no_run:
             from penstock.evaluation.progress import run_trials
+            from penstock.evaluation.trial import TrialFailed
 
-            run_trials(trials, out, console)
+            try:
+                run_trials(trials, out, console)
+            except (TrialFailed, penstock.JobFailed) as error:
+                console.print(f"penstock: {error}", markup=False, style="red")
+                raise typer.Exit(FAILED) from None
         parts = parts_in(out)
         if not measured(parts):
             raise RecordingError(

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
+from penstock.cli.main import app
 from penstock.evaluation import primetest, progress
 from penstock.evaluation.document import part_in, recording_of, write_document
-from penstock.evaluation.trial import Trial, plan_for
+from penstock.evaluation.trial import Trial, TrialFailed, plan_for
 from penstock.report.history import read_history
 
 
@@ -26,6 +28,16 @@ def test_a_run_that_failed_leaves_no_recording(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(RuntimeError, match="no Spark"):
         progress.run_trials([Trial("failing", 1.0, fail)], tmp_path, Console(quiet=True))
     assert not recording_of("failing", tmp_path).exists()
+
+
+def test_the_command_names_a_run_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(trials: object, directory: Path, console: Console) -> None:
+        raise TrialFailed("run 'twitter' of the evaluation: the controller has stopped")
+
+    monkeypatch.setattr(progress, "run_trials", fail)
+    found = CliRunner().invoke(app, ["evaluate", "--only", "twitter", "--out", str(tmp_path)])
+    assert found.exit_code == 1
+    assert "run 'twitter' of the evaluation: the controller has stopped" in found.output
 
 
 @pytest.mark.spark

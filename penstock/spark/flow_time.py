@@ -4,6 +4,7 @@ Times that travel with an item are of this clock. A worker knows it from what it
 asked the driver for news; until then it stamps UNKNOWN_NS, and what would follow from that is absent.
 """
 
+import threading
 import time
 
 from penstock.stats.clock_offset import ClockOffset, Exchange
@@ -17,11 +18,13 @@ class FlowTime:
     def __init__(self) -> None:
         self.ahead_ns: int | None = None
         self._offset = ClockOffset()
+        self._learning = threading.Lock()  # orders come to the task's thread, news to the clock's
 
     def learn(self, exchange: Exchange) -> None:
         """The executor has asked the driver again."""
-        self._offset.learn(exchange)
-        self.ahead_ns = self._offset.ahead_ns
+        with self._learning:
+            self._offset.learn(exchange)
+            self.ahead_ns = self._offset.ahead_ns
 
     def now_ns(self) -> int:
         """The time for a stamp, or UNKNOWN_NS."""

@@ -37,13 +37,13 @@ def test_unknown_until_the_first_exchange() -> None:
 @pytest.mark.usefixtures("hasty_threads")
 def test_two_threads_learn_at_once() -> None:
     clock = FlowTime()
-    problems: list[Exception] = []
+    problems: list[RuntimeError] = []
 
     def learn() -> None:
         try:
             for number in range(3000):
                 clock.learn(exchange(number))
-        except Exception as problem:
+        except RuntimeError as problem:
             problems.append(problem)
 
     threads = [threading.Thread(target=learn) for _ in range(2)]

@@ -4,8 +4,8 @@ The data set is not public, so the rate is a made-up curve with the published tr
 night, bursts, and a peak of 6,734 tweets/s at 2,400 s that concerns few topics, so that the filter lets more
 tweets pass and the sentiment task needs about 28 replicas more. Service times are chosen to give the replica
 counts of figure 5.9 (single digits to about 40). Hot topics have windows of 200 ms. The merger has windows of
-its own, of 5 ms: if it sent a list to all filters for each that it gets, more replicas would make more work for
-the filters and ask for still more replicas.
+its own, of 5 ms: if it sent a list to all filters for each that it gets, more replicas would make more work
+for the filters and ask for still more replicas.
 """
 
 from __future__ import annotations

@@ -20,8 +20,10 @@ from penstock.apps.livestream_files import Broadcast  # noqa: E402
 from penstock.apps.livestream_tasks import Decoder, Encoder, Merger, Overlay  # noqa: E402
 
 TICKER = "Penstock: a gate keeps the flow to the turbine as it should be ... four cameras, one film ... "
-# An envelope is full with two pictures, as in the thesis, where a picture fills its output buffers.
+# An envelope is full with the pictures of two instants, merged or not. If it were full with one, no lifetime
+# would change anything; a picture comes with less than 512 bytes of other things.
 PICTURE_BYTES = video.WIDTH * video.HEIGHT * 3 // 2
+ENVELOPE_BYTES = 2 * video.FEEDS * (PICTURE_BYTES + 512)
 SEQUENCE = [
     "packets->decoder",
     "decoder",
@@ -49,9 +51,9 @@ def livestream_flow(
     flow = penstock.Flow("livestream")
     packets = flow.source(video.feeds(groups, seconds)).batched(lifetime)
     frames = packets.by_key(group_of).task(Decoder, name="decoder", parallelism=pipelines)
-    merged = frames.forward().batched(lifetime, bytes=2 * PICTURE_BYTES).task(Merger, name="merger")
-    drawn = merged.forward().batched(lifetime, bytes=8 * PICTURE_BYTES).task(Overlay(TICKER), name="overlay")
-    films = drawn.forward().batched(lifetime, bytes=8 * PICTURE_BYTES).task(Encoder, name="encoder")
+    merged = frames.forward().batched(lifetime, bytes=ENVELOPE_BYTES).task(Merger, name="merger")
+    drawn = merged.forward().batched(lifetime, bytes=ENVELOPE_BYTES).task(Overlay(TICKER), name="overlay")
+    films = drawn.forward().batched(lifetime, bytes=ENVELOPE_BYTES).task(Encoder, name="encoder")
     films.by_key(group_of).batched(lifetime).sink(sink, name="broadcast")
     flow.constrain(bound, SEQUENCE, name="live", window=window)
     return flow

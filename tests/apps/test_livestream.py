@@ -1,5 +1,6 @@
 """Livestream: real H.264 in and out, the same as in a single process, chained or not."""
 
+import pickle
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +13,7 @@ from PIL import Image
 
 import penstock
 from penstock.apps import livestream_feeds as video
-from penstock.apps.livestream import TICKER, livestream_flow
+from penstock.apps.livestream import ENVELOPE_BYTES, TICKER, livestream_flow
 from penstock.apps.livestream_files import Broadcast, stream_path
 from penstock.apps.livestream_tasks import (
     EMPTY,
@@ -63,6 +64,13 @@ def test_every_packet_gives_a_picture_at_once() -> None:
     assert [(frame.feed, frame.number) for frame in frames] == [(feed, 0) for feed in range(video.FEEDS)]
     difference = np.abs(frames[0].picture.astype(int) - video.test_picture(0, 0))
     assert difference.mean() < 4
+
+
+def test_an_envelope_holds_the_pictures_of_two_instants() -> None:
+    one = Frame(1, 3, 10**6, video.test_picture(3, 7))
+    whole = Frame(1, None, 10**6, merged([one.picture] * video.FEEDS))
+    sizes = [len(pickle.dumps(frame, protocol=pickle.HIGHEST_PROTOCOL)) for frame in (one, whole)]
+    assert [ENVELOPE_BYTES // size for size in sizes] == [2 * video.FEEDS, 2]
 
 
 def test_the_merged_picture_has_each_feed_in_its_corner() -> None:

@@ -7,7 +7,11 @@ from pathlib import Path
 import penstock
 from penstock.flow import Flow
 from penstock.spark.control import Control, ControlPlan
-from penstock.spark.live_settings import COMPRESSED_INTERVAL, compressed_settings
+from penstock.spark.live_settings import (
+    COMPRESSED_INTERVAL,
+    COMPRESSED_SHRINK_POOLS_AFTER,
+    compressed_settings,
+)
 
 # Rates are low, so every item is measured (the workers themselves stop at 1,000 a second).
 SAMPLING = 1.0
@@ -34,6 +38,7 @@ def plan_for(policy: str, settings: tuple[str, ...], recording: Path) -> Control
         settings=(*compressed_settings(policy), *settings),
         interval=COMPRESSED_INTERVAL,
         recording=recording,
+        shrink_pools_after=COMPRESSED_SHRINK_POOLS_AFTER,
     )
 
 

@@ -26,7 +26,7 @@ _POLICIES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 COMPRESSED_INTERVAL: Final = "2 s"
-# Pools stay as they were declared: a boundary costs up to two of these intervals, and a day is over in minutes.
+# Pools stay as they were declared: a boundary costs up to two of these intervals, and the day is soon over.
 COMPRESSED_SHRINK_POOLS_AFTER: Final = "1 h"
 _COMPRESSED: Final[Mapping[str, tuple[str, ...]]] = {
     # Heron: 60 s and 180 s, in a run of more than half an hour; fifteen times as fast.

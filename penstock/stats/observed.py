@@ -89,9 +89,9 @@ def _task(task: Task, summary: TaskSummary, active: int, interval_s: float) -> T
 
 def _rate_total(summary: TaskSummary, interval_s: float) -> float | None:
     """What is due from a source, sent or not; what it sent if not all of its replicas know due times."""
-    if summary.due_per_s.count and summary.due_per_s.count == summary.emitted.count:
+    if summary.due_per_s.count and summary.due_per_s.count == summary.processed.count:
         return summary.due_per_s.sum
-    return None if summary.emitted.sum is None else summary.emitted.sum / interval_s
+    return None if summary.processed.sum is None else summary.processed.sum / interval_s
 
 
 def _stream(stream: Stream, summary: StreamSummary, lifetime_ms: float | None) -> StreamStats:

@@ -53,8 +53,9 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def due_per_s(self) -> float | None:
-        """Items that a source would send per second if nothing held it back."""
-        return self.rates.emitted / self.due_s if self.due_s is not None and self.due_s > 0 else None
+        """Items that a source would send per second if nothing held it back; each counts once, whatever the
+        number of streams it leaves on."""
+        return self.rates.processed / self.due_s if self.due_s is not None and self.due_s > 0 else None
 
     @property
     def service_per_s(self) -> float | None:

@@ -62,7 +62,7 @@ def test_what_was_measured_is_in_the_snapshot() -> None:
     assert prime.instances is not None
     assert len(prime.instances) == 2
     assert prime.worker == ["e1", "e1"]
-    assert snapshot.tasks["numbers"].rate_total == 10.0
+    assert snapshot.tasks["numbers"].rate_total == 20.0
     stream = snapshot.stream("numbers->prime")
     assert (stream.latency_ms, stream.output_batch_ms, stream.batch_lifetime_ms) == (2.0, 1.0, 2.0)
     assert snapshot.stream("prime.hits->found").sender == "prime"
@@ -79,10 +79,10 @@ def test_what_was_not_reported_is_absent() -> None:
 
 def test_the_rate_of_a_source_is_what_is_due_from_it() -> None:
     sent = report("numbers", 0)
-    assert snapshot_of(summarise([sent])).tasks["numbers"].rate_total == 50 / 5.0
+    assert snapshot_of(summarise([sent])).tasks["numbers"].rate_total == 100 / 5.0
     held_back = msgspec.structs.replace(sent, due_s=2.0)
-    assert snapshot_of(summarise([held_back])).tasks["numbers"].rate_total == 50 / 2.0
+    assert snapshot_of(summarise([held_back])).tasks["numbers"].rate_total == 100 / 2.0
     other = msgspec.structs.replace(held_back, replica=1)
-    assert snapshot_of(summarise([held_back, other])).tasks["numbers"].rate_total == 2 * 50 / 2.0
+    assert snapshot_of(summarise([held_back, other])).tasks["numbers"].rate_total == 2 * 100 / 2.0
     unknown = msgspec.structs.replace(sent, replica=1)
-    assert snapshot_of(summarise([held_back, unknown])).tasks["numbers"].rate_total == 2 * 50 / 5.0
+    assert snapshot_of(summarise([held_back, unknown])).tasks["numbers"].rate_total == 2 * 100 / 5.0

@@ -79,7 +79,7 @@ def test_a_source_reports_what_is_due_from_it() -> None:
     assert first.due_s is None
     assert first.due_per_s is None
     reporter.due_until(1_500_000_000)
-    reporter.worked(0, 20, 20)
+    reporter.worked(0, 20, 40)  # every item leaves on two streams
     held_back = reporter.report(1.0)
     assert (held_back.due_s, held_back.due_per_s) == (0.5, 40.0)
     assert reporter.report(1.0).due_per_s is None

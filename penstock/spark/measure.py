@@ -74,11 +74,11 @@ class Measurements:
             self._reporter.arrived(arrived_ns, count)
             self._reporter.worked(useful_ns, count, 0)
 
-    def source_read(self, count: int, useful_ns: int, due_ns: int | None = None) -> None:
-        """A source has read and sent items, the last of which was due at `due_ns`."""
+    def source_read(self, count: int, useful_ns: int, due_ns: Sequence[int] | None = None) -> None:
+        """A source has read and sent items, which were due at `due_ns`."""
         with self._lock:
-            if due_ns is not None:
-                self._reporter.due_until(due_ns)
+            if due_ns:
+                self._reporter.due_between(due_ns[0], due_ns[-1])
             self.items_in += count
             self._reporter.worked(useful_ns, count, 0)
 

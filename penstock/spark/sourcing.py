@@ -107,7 +107,7 @@ class Sourcing:
             self._send(items, due_ns, at.ordinal)
             waited_ns = self._outbox.waited_ns - waited_ns
             useful_ns = time.monotonic_ns() - started_ns - waited_ns
-            self._measured.source_read(len(items), useful_ns, None if due_ns is None else due_ns[-1])
+            self._measured.source_read(len(items), useful_ns, due_ns)
             self._outbox.finished_input = chunk
             at = Position(at.ordinal + len(items), reader.offset)
             marks.append((chunk, at))

@@ -67,9 +67,11 @@ class ReplicaReporter:
         """A source sent sampled items, each so long after it was due."""
         self._lagged_ns += lags_ns
 
-    def due_until(self, due_ns: int) -> None:
-        """A source has sent everything that was due by then."""
-        self._due_ns = due_ns
+    def due_between(self, first_ns: int, last_ns: int) -> None:
+        """A source has sent items, the first and the last of which were due then."""
+        if self._due_before_ns is None:
+            self._due_before_ns = first_ns
+        self._due_ns = last_ns
 
     def worked(self, useful_ns: int, processed: int, emitted: int) -> None:
         """An envelope was worked off: time spent on it without any waiting, items in and items out."""

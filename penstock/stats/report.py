@@ -1,5 +1,6 @@
 """What a replica and a channel report for an interval; reports of one replica add up to a longer interval."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -90,12 +91,19 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
             queue_wait_ms=self.queue_wait_ms.merged(later.queue_wait_ms),
             latency_ms=self.latency_ms.merged(later.latency_ms),
             lag_ms=self.lag_ms.merged(later.lag_ms),
-            due_s=_sum(self.due_s, later.due_s),
+            due_s=_due_s([self, later]),
             cpu_s=_sum(self.cpu_s, later.cpu_s),
             backlog=later.backlog,
             baseline_service_ms=later.baseline_service_ms,
             worker=later.worker,
         )
+
+
+def _due_s(reports: Sequence[ReplicaReport]) -> float | None:
+    """Reports without an item have no span of due times, and add none."""
+    spans = [report.due_s for report in reports if report.rates.processed]
+    known = [span for span in spans if span is not None]
+    return sum(known) if known and len(known) == len(spans) else None
 
 
 N = TypeVar("N", int, float)

@@ -73,18 +73,29 @@ def test_a_source_reports_its_lag() -> None:
 
 def test_a_source_reports_what_is_due_from_it() -> None:
     reporter = ReplicaReporter("numbers", 0, latency_kind="read_ready")
-    reporter.due_until(1_000_000_000)
-    reporter.worked(0, 10, 10)
+    reporter.due_between(1_000_000_000, 1_000_000_000)
+    reporter.worked(0, 1, 1)
     first = reporter.report(1.0)
-    assert first.due_s is None
-    assert first.due_per_s is None
-    reporter.due_until(1_500_000_000)
+    assert first.due_per_s is None, "one item tells of no rate"
+    reporter.due_between(1_025_000_000, 1_500_000_000)
     reporter.worked(0, 20, 40)  # every item leaves on two streams
     held_back = reporter.report(1.0)
     assert (held_back.due_s, held_back.due_per_s) == (0.5, 40.0)
     assert reporter.report(1.0).due_per_s is None
-    reporter.due_until(3_500_000_000)
+    reporter.due_between(1_525_000_000, 3_500_000_000)
     reporter.worked(0, 80, 80)
     caught_up = reporter.report(1.0)
     assert held_back.merged(caught_up).due_per_s == 40.0
-    assert first.merged(caught_up).due_per_s is None
+
+
+def test_a_source_that_has_just_begun_tells_its_rate() -> None:
+    reporter = ReplicaReporter("numbers", 0, latency_kind="read_ready")
+    nothing_yet = reporter.report(0.1)
+    reporter.due_between(2_000_000_000, 2_100_000_000)
+    reporter.worked(0, 101, 101)
+    reporter.due_between(2_101_000_000, 2_500_000_000)
+    reporter.worked(0, 400, 400)
+    begun = reporter.report(5.0)
+    assert begun.due_per_s == 501 / 0.5
+    assert nothing_yet.due_per_s is None
+    assert nothing_yet.merged(begun).due_per_s == begun.due_per_s

@@ -16,12 +16,10 @@ from penstock.bench import (
     control_wordcount,
 )
 from penstock.bench.control_settings import control_plan
+from penstock.bench.control_simulator import Recorded
 from penstock.bench.harness import Check, Effort, Result
-from penstock.control.loop import Cycle
-from penstock.spark.control import ControlPlan
 
-Recorded = dict[str, tuple[list[Cycle], ControlPlan]]
-Section = tuple[dict[str, Any], list[Check], Recorded]
+Section = tuple[dict[str, Any], list[Check], dict[str, Recorded]]
 
 
 def bench(effort: Effort, only: Sequence[str] = ()) -> Result:
@@ -29,7 +27,7 @@ def bench(effort: Effort, only: Sequence[str] = ()) -> Result:
     usual = ["reaction"] if effort is Effort.QUICK else list(EXPERIMENTS)
     figures: dict[str, Any] = {}
     checks: list[Check] = []
-    recorded: Recorded = {}
+    recorded: dict[str, Recorded] = {}
     for name in only or usual:
         figures[name], found, runs = EXPERIMENTS[name](effort)
         checks += found
@@ -54,7 +52,7 @@ def reaction(effort: Effort) -> Section:
     """The rate doubles."""
     turns = control_reaction.reaction(effort)
     one = turns[0][1]
-    return *control_reaction.summarise(turns), {"reaction": (one.cycles, one.plan)}
+    return *control_reaction.summarise(turns), {"reaction": Recorded(one.cycles, one.plan)}
 
 
 def batching(effort: Effort) -> Section:
@@ -70,14 +68,15 @@ def chaining(effort: Effort) -> Section:
 def wordcount(effort: Effort) -> Section:
     """DS2."""
     turns = control_wordcount.wordcount(effort)
-    recorded = {f"wordcount {name}": (turn.cycles, control_plan("ds2")) for name, turn in turns.items()}
+    plan = control_plan("ds2")
+    recorded = {f"wordcount {name}": Recorded(turn.cycles, plan, begin_s=0.0) for name, turn in turns.items()}
     return *control_wordcount.summarise(turns), recorded
 
 
 def _contest(chosen: control_primetest.Contest, effort: Effort) -> Section:
     runs = control_primetest.contest(chosen, effort)
     nephele = runs["nephele"]
-    recorded = {f"primetest {chosen.work}": (nephele.cycles, nephele.plan)}
+    recorded = {f"primetest {chosen.work}": Recorded(nephele.cycles, nephele.plan)}
     return *control_primetest.summarise(chosen, runs), recorded
 
 

@@ -1,7 +1,7 @@
 """The simulator, given what a run on Spark measured: does it predict that run's latency and replicas?"""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.bench.harness import Check, ratio
@@ -17,16 +17,27 @@ WARM_UP_S = 20.0
 LATENCY_BAR, REPLICAS_BAR = 0.3, 1
 
 
-def predict(cycles: Sequence[Cycle], plan: ControlPlan) -> tuple[list[Snapshot], Run]:
-    """The measured snapshots, and the simulated run of the same flow, load, service times and policy.
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the controller saw of a run. What Spark does while Java is compiling is nobody's model.
 
-    What Spark does while Java is still compiling is nobody's model: both begin when that is over.
+    So the comparison begins when that is over, unless the tasks are too slow to feel it (`begin_s=0`).
     """
-    snapshots = [cycle.snapshot for cycle in cycles]
-    begin = min(round(WARM_UP_S / plan.interval_s), len(snapshots) - 1)
-    warm = replace(plan, settings=(*plan.settings, "guards.warm_up_s=0"))
-    model = recorded_model(snapshots[begin:], replica_start_s=REPLICA_START_S)
-    return snapshots[begin:], simulate(model, warm.create_policy(), seed=1)
+
+    cycles: Sequence[Cycle]
+    plan: ControlPlan
+    begin_s: float = WARM_UP_S
+
+
+def predict(recorded: Recorded) -> tuple[list[Snapshot], Run]:
+    """The measured snapshots, and the simulated run of the same flow, load, service times and policy."""
+    plan = recorded.plan
+    begin = min(round(recorded.begin_s / plan.interval_s), len(recorded.cycles) - 1)
+    snapshots = [cycle.snapshot for cycle in recorded.cycles[begin:]]
+    if begin:
+        plan = replace(plan, settings=(*plan.settings, "guards.warm_up_s=0"))
+    model = recorded_model(snapshots, replica_start_s=REPLICA_START_S)
+    return snapshots, simulate(model, plan.create_policy(), seed=1)
 
 
 def compare(snapshots: Sequence[Snapshot], run: Run) -> dict[str, Any]:
@@ -61,11 +72,11 @@ def difference(measured: Sequence[int], predicted: Sequence[int]) -> int:
     return worst
 
 
-def summarise(recorded: dict[str, tuple[list[Cycle], ControlPlan]]) -> tuple[dict[str, Any], list[Check]]:
+def summarise(runs: Mapping[str, Recorded]) -> tuple[dict[str, Any], list[Check]]:
     """Every run beside its prediction."""
     figures, checks = {}, []
-    for name, (cycles, plan) in recorded.items():
-        figures[name] = compare(*predict(cycles, plan))
+    for name, recorded in runs.items():
+        figures[name] = compare(*predict(recorded))
         off = ratio(figures[name]["predicted_mean_ms"], figures[name]["measured_mean_ms"])
         error = None if off is None else abs(off - 1)
         checks += [

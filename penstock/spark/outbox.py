@@ -132,7 +132,8 @@ class OutStream:
             channel.items.append(item)
         else:
             with outbox.lock:
-                channel.tags.append(Tag(len(channel.items), outbox.time.now_ns(), outbox.origin_ns))
+                emit_ns = outbox.time.of(outbox.put_ns())
+                channel.tags.append(Tag(len(channel.items), emit_ns, outbox.origin_ns))
                 channel.items.append(item)
         if not self.lifetime_ns:
             outbox.ship(self, channel)
@@ -153,6 +154,8 @@ class Outbox:
         self.with_ids = with_ids
         self.streams: list[OutStream] = []
         self.origin_ns: int | None = None
+        self.emitted_ns: int | None = None
+        """Since when what is put has been there, by this machine's clock; None: since now."""
         self.parent_id: ItemId | None = None
         self.current_input = 0
         self.finished_input = 0
@@ -190,13 +193,17 @@ class Outbox:
         self._children += 1
         return (*self.parent_id, number) if copy is None else (*self.parent_id, number, copy)
 
+    def put_ns(self) -> int:
+        """Since when the item that is being put has been there."""
+        return time.monotonic_ns() if self.emitted_ns is None else self.emitted_ns
+
     def open(self, stream: OutStream) -> None:
         """Start the lifetime of a stream's envelopes."""
         with self.lock:
             if stream.is_open:
                 return
             stream.first_input = self.current_input
-            stream.deadline_ns = time.monotonic_ns() + stream.lifetime_ns
+            stream.deadline_ns = self.put_ns() + stream.lifetime_ns
             stream.is_open = True
         self.wake_clock(stream.deadline_ns)
 

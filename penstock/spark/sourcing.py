@@ -18,8 +18,9 @@ _CHUNK = 512
 _WAIT_S = 0.01
 _MARK_EVERY_NS = 100_000_000
 _AFFORD_EVERY_NS = 1_000_000_000
-_READS_PER_LIFETIME = 20
-_LONGEST_PAUSE_S = 0.002
+_READS_PER_LIFETIME = 4
+_BLIND_READS_PER_LIFETIME = 20  # of a source that does not say when its items were due
+_LONGEST_PAUSE_S = 0.005
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -64,6 +65,8 @@ class Sourcing:
         self._rate_per_s = 0.0
         self._sampler = Sampler(0.0, random.Random(origin).random)
         self._full = False
+        self._knows_due = False
+        self._paused_at_ns: int | None = None
         self._reader: Reader | None = None
         self._position: Position | None = None
 
@@ -91,14 +94,14 @@ class Sourcing:
         next_mark_ns = 0
         self._sampled_since = (time.monotonic_ns(), at.ordinal)
         while not at.done and not self._ended():
-            if pause_s := self._pause_s():
-                time.sleep(pause_s)
+            self._pause()
             got = reader.read(_CHUNK, _WAIT_S)
             if got is None:
                 at = Position(at.ordinal, reader.offset, done=True)
                 break
             items, due_ns = got
             self._full = len(items) == _CHUNK
+            self._knows_due = due_ns is not None
             if not items:
                 continue
             chunk += 1
@@ -128,12 +131,15 @@ class Sourcing:
             self._reader = self._source.open(self._partition, order.position.offset, clock)
         return self._reader
 
-    def _pause_s(self) -> float:
+    def _pause(self) -> None:
         """Items that will wait in an envelope anyway are read some at a time: one wake-up instead of many."""
-        if self._full:
-            return 0.0
         shortest_ns = min((stream.lifetime_ns for stream in self._outbox.streams), default=0)
-        return min(_LONGEST_PAUSE_S, shortest_ns * 1e-9 / _READS_PER_LIFETIME)
+        if self._full or not shortest_ns:
+            self._paused_at_ns = None
+            return
+        self._paused_at_ns = time.monotonic_ns()
+        reads = _READS_PER_LIFETIME if self._knows_due else _BLIND_READS_PER_LIFETIME
+        time.sleep(min(_LONGEST_PAUSE_S, shortest_ns * 1e-9 / reads))
 
     def _ended(self) -> bool:
         self._inbox.wait(0)
@@ -142,17 +148,25 @@ class Sourcing:
     def _send(self, items: list[Any], due_ns: list[int] | None, ordinal: int) -> None:
         streams = self._outbox.streams
         with_ids = self._outbox.with_ids
+        self._outbox.emitted_ns = self._emitted_ns(due_ns, 0)
         for index, item in enumerate(items):
             origin_ns = None
             if self._sampler.take():
-                now_ns = time.monotonic_ns()
-                due_at_ns = now_ns if due_ns is None else due_ns[index]
-                self._measured.sent_late(now_ns - due_at_ns)
+                emitted_ns = self._outbox.emitted_ns = self._emitted_ns(due_ns, index)
+                due_at_ns = emitted_ns if due_ns is None else due_ns[index]
+                self._measured.sent_late(emitted_ns - due_at_ns)
                 origin_ns = self._outbox.time.of(due_at_ns)
             if with_ids or origin_ns is not None or self._outbox.origin_ns is not None:
                 self._outbox.begin_item((self._origin, ordinal + index) if with_ids else None, origin_ns)
             for stream in streams:
                 stream.put(item)
+
+    def _emitted_ns(self, due_ns: list[int] | None, index: int) -> int:
+        """When an item would have been sent without the pause, which counts as time in its envelope."""
+        now_ns = time.monotonic_ns()
+        if due_ns is None or self._paused_at_ns is None:
+            return now_ns
+        return min(now_ns, max(due_ns[index], self._paused_at_ns))
 
     def _mark(self, marks: deque[tuple[int, Position]]) -> None:
         """Tell the bridge from where a successor of this process would have to go on."""

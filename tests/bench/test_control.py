@@ -188,7 +188,9 @@ def test_replicas_may_change_an_interval_earlier_or_later() -> None:
 
 def test_the_simulator_predicts_what_it_is_told() -> None:
     cycles = [Cycle(n, BEGAN_AT_S, snapshot(4, latency_ms=3.0), decision("static", 4)) for n in range(5)]
-    figures, checks = control_simulator.summarise({"same": (cycles, control_plan("static"))})
+    figures, checks = control_simulator.summarise(
+        {"same": control_simulator.Recorded(cycles, control_plan("static"))}
+    )
     assert figures["same"]["measured_mean_ms"] == pytest.approx(10.0)
     assert figures["same"]["largest_difference"] == 0
     assert verdicts(checks)["replicas beside the measured ones"]

@@ -279,3 +279,26 @@ def test_another_share_takes_effect_at_once(benches: list[Bench]) -> None:
     bench.run(Position(0, 0))
     tagged = [envelope.items[0] for envelope in bench.envelopes if envelope.tags]
     assert tagged == [0, 3, 4, 5]
+
+
+def test_the_pause_of_a_batching_source_counts_as_time_in_the_envelope(benches: list[Bench]) -> None:
+    """Its items are read late on purpose; they were there when they were due, and leave on time."""
+    due_ns = time.monotonic_ns() + 20_000_000
+
+    class Late(Script):
+        def read(self, limit: int, wait_s: float) -> Read | None:
+            got = super().read(limit, wait_s)
+            if got is None or not got[0]:
+                return got
+            time.sleep(max(0.0, (due_ns + 5_000_000 - time.monotonic_ns()) * 1e-9))
+            return got[0], [due_ns for _ in got[0]]
+
+    bench = bench_of(benches, Late([[1], [2]]), lifetime_ms=400.0)
+    bench.sourcing.sample(1.0)
+    bench.run(BEGINNING)
+    (stream,) = bench.outbox.streams
+    assert stream.deadline_ns == due_ns + 400_000_000
+    assert bench.measured.lags_ns[0] == 0
+    assert bench.measured.lags_ns[1] > 0, "the second one was due before the pause: that is real delay"
+    bench.outbox.flush()
+    assert bench.envelopes[0].tags[0].emit_ns == due_ns

@@ -7,10 +7,10 @@ from typing import Any
 import penstock
 from penstock.bench.baselines import bench_session
 from penstock.bench.control_reaction import held_again_s
-from penstock.bench.control_run import NS_PER_S, ControlledRun, controlled_run
+from penstock.bench.control_run import ControlledRun, controlled_run
 from penstock.bench.control_settings import INTERVAL_S, control_plan
 from penstock.bench.harness import Check, Effort, median, ratio
-from penstock.bench.windows import Window, window
+from penstock.bench.windows import CpuSpan, cpu_span
 from penstock.spark.job import Job
 from penstock.testing import Ledger, stamped
 
@@ -22,16 +22,19 @@ SLOTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One run with its windows in seconds from the beginning; a run at once has no second one."""
+    """One run, and the time with the wide bound; a run at once has no other one."""
 
     one: ControlledRun
-    cost: Window
-    wide_s: tuple[float, float]
+    wide: CpuSpan
     tightened_s: float | None = None
+
+    @property
+    def cpu_us_per_item(self) -> float | None:
+        return self.one.cpu_us_per_item(self.wide)
 
     def used(self) -> float | None:
         """How much of the wide bound the mean latency was."""
-        return ratio(self.one.mean_ms(*self.wide_s), WIDE_MS)
+        return ratio(self.one.mean_ms(*self.one.seconds_of(self.wide)), WIDE_MS)
 
     def used_tight(self) -> float | None:
         """How much of the tight bound, when there had been time to settle."""
@@ -66,14 +69,11 @@ def batching(effort: Effort) -> dict[str, list[Turn]]:
 
 def one_turn(policy: str, window_s: float, settle_s: float) -> Turn:
     """Settle, look at the cost, and with a policy that minds it: tighten the bound and watch."""
-    costs: list[Window] = []
-    marks_ns: list[int] = []
+    spans: list[CpuSpan] = []
 
     def watch(job: Job) -> None:
         time.sleep(settle_s)
-        marks_ns.append(time.monotonic_ns())
-        costs.append(window(job, window_s))
-        marks_ns.append(time.monotonic_ns())
+        spans.append(cpu_span(window_s))
         if policy != "static":
             job.set_bound("c1", f"{TIGHT_MS} ms")
             time.sleep(6 * INTERVAL_S)
@@ -84,14 +84,14 @@ def one_turn(policy: str, window_s: float, settle_s: float) -> Turn:
         items.map(unchanged, name="pass").sink(ledger, name="ledger")
         flow.constrain(f"{WIDE_MS} ms", ["items->pass", "pass", "pass->ledger"])
         one = controlled_run(flow, ledger, control_plan(policy), watch)
-    begin_s, end_s = ((mark_ns - one.began_ns) / NS_PER_S for mark_ns in marks_ns)
-    return Turn(one, costs[0], (begin_s, end_s), None if policy == "static" else end_s)
+    (wide,) = spans
+    return Turn(one, wide, None if policy == "static" else one.seconds_of(wide)[1])
 
 
 def summarise(turns: dict[str, list[Turn]]) -> tuple[dict[str, Any], list[Check]]:
     """Medians of the turns."""
     cost = {
-        name: median([turn.cost.cpu_us_per_item for turn in taken if turn.cost.cpu_us_per_item is not None])
+        name: median([turn.cpu_us_per_item for turn in taken if turn.cpu_us_per_item is not None])
         for name, taken in turns.items()
     }
     used = [turn.used() for turn in turns["nephele"]]
@@ -101,7 +101,7 @@ def summarise(turns: dict[str, list[Turn]]) -> tuple[dict[str, Any], list[Check]
     harmed = sum(turn.one.harm()["lost"] + turn.one.harm()["duplicated"] for turn in all_turns)
     figures = {
         "cpu_us_per_item": cost,
-        "turns_cpu_us_per_item": {n: [turn.cost.cpu_us_per_item for turn in t] for n, t in turns.items()},
+        "turns_cpu_us_per_item": {n: [turn.cpu_us_per_item for turn in t] for n, t in turns.items()},
         "turns_used_of_100_ms": used,
         "turns_used_of_40_ms": used_tight,
         "turns_intervals_until_the_tight_bound_held": followed,

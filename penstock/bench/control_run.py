@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from penstock import Flow, run
+from penstock.bench.windows import CpuSpan
 from penstock.control.decision_log import Entry
 from penstock.control.loop import Cycle
 from penstock.processes import cpu_s
@@ -78,6 +79,15 @@ class ControlledRun:
             "duplicated": self.entries.duplicated(),
             "restarts": self.restarts,
         }
+
+    def seconds_of(self, span: CpuSpan) -> tuple[float, float]:
+        """When it began and ended."""
+        return (span.begin_ns - self.began_ns) / NS_PER_S, (span.end_ns - self.began_ns) / NS_PER_S
+
+    def cpu_us_per_item(self, span: CpuSpan) -> float | None:
+        """The CPU of a time for each item that was due in it."""
+        items = len(self.entries.due_between(span.begin_ns, span.end_ns))
+        return span.cpu_s * 1e6 / items if items else None
 
     def _due_between(self, begin_s: float, end_s: float) -> Entries:
         begin_ns = self.began_ns + round(begin_s * NS_PER_S)

@@ -16,7 +16,7 @@ import penstock
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Result, median
 from penstock.bench.latency import same
-from penstock.processes import steady_cpu_s
+from penstock.bench.windows import CpuSpan, cpu_span
 from penstock.spark.job import Job
 from penstock.testing import Ledger, stamped
 from penstock.testing.arrivals import Entries, arrivals
@@ -59,12 +59,10 @@ LENGTHS = {
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A window in which measurement was on or off: when it was, and the CPU of all processes."""
+    """A time in which measurement was on or off."""
 
     measuring: bool
-    begin_ns: int
-    end_ns: int
-    cpu_s: float
+    span: CpuSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +119,20 @@ def take_turn(job: Job, window_s: float, *, measuring: bool) -> Turn:
     job.set_sampling(ON_SAMPLING if measuring else 0.0)
     job.set_measure_every(ON_EVERY if measuring else OFF_EVERY)
     time.sleep(SETTLE_S)
-    begin_ns, begin_s = time.monotonic_ns(), steady_cpu_s()
-    time.sleep(window_s)
-    end_ns, end_s = time.monotonic_ns(), steady_cpu_s()
-    return Turn(measuring, begin_ns, end_ns, end_s - begin_s)
+    return Turn(measuring, cpu_span(window_s))
 
 
 def paired(turns: Sequence[Turn], entries: Entries) -> list[Pair]:
     """Two turns, one of each kind, make a pair; a pair in which nothing arrived is none."""
     pairs = []
     for first, second in zip(turns[::2], turns[1::2], strict=True):
-        off, on = (second, first) if first.measuring else (first, second)
+        spans = (second.span, first.span) if first.measuring else (first.span, second.span)
         seen = [
-            entries.where((entries.arrived_ns >= turn.begin_ns) & (entries.arrived_ns < turn.end_ns))
-            for turn in (off, on)
+            entries.where((entries.arrived_ns >= span.begin_ns) & (entries.arrived_ns < span.end_ns))
+            for span in spans
         ]
         if all(len(each) for each in seen):
-            cpu_us = [turn.cpu_s * 1e6 / len(each) for turn, each in zip((off, on), seen, strict=True)]
+            cpu_us = [span.cpu_s * 1e6 / len(each) for span, each in zip(spans, seen, strict=True)]
             latency_ms = [float(each.latency_ms().mean()) for each in seen]
             pairs.append(Pair(*cpu_us, *latency_ms))
     return pairs

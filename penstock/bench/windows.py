@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.processes import cpu_s
+from penstock.processes import cpu_s, steady_cpu_s
 from penstock.spark.job import Job
 
 
@@ -28,6 +28,22 @@ class Window:
     @property
     def cores(self) -> float:
         return self.cpu_s / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSpan:
+    """A time and the CPU it took; whose items they were is known later, from a sink's ledger."""
+
+    begin_ns: int
+    end_ns: int
+    cpu_s: float
+
+
+def cpu_span(seconds: float) -> CpuSpan:
+    """Wait; CPU of all processes without the compilers of the JVM, which are busy after a start."""
+    begin_ns, before_s = time.monotonic_ns(), steady_cpu_s()
+    time.sleep(seconds)
+    return CpuSpan(begin_ns, time.monotonic_ns(), steady_cpu_s() - before_s)
 
 
 def arrived(job: Job) -> int:

@@ -14,12 +14,13 @@ from penstock.bench import (
     control_wordcount,
 )
 from penstock.bench.control_primetest import Contest
+from penstock.bench.control_run import NS_PER_S
 from penstock.bench.control_settings import INTERVAL_S, POLICIES, control_plan
 from penstock.bench.harness import Check, Effort
-from penstock.bench.windows import Window
+from penstock.bench.windows import CpuSpan
 from penstock.control.loop import Cycle
 from penstock.stats.snapshot import Snapshot, decode_snapshot
-from tests.bench.controlled import BEGAN_AT_S, controlled, decision, snapshot
+from tests.bench.controlled import BEGAN_AT_S, BEGAN_NS, controlled, decision, snapshot
 from tests.policy.snapshots import pipeline
 
 SHORT = Contest("rate_limited", 300.0, 3_000.0, most=16, first=2, seconds=20.0)
@@ -97,15 +98,17 @@ def test_only_a_scale_up_after_the_step_counts() -> None:
     assert control_reaction.first_scale_up(one, 20.0) is None
 
 
+def span(begin_s: float, end_s: float, cpu_s: float) -> CpuSpan:
+    return CpuSpan(BEGAN_NS + round(begin_s * NS_PER_S), BEGAN_NS + round(end_s * NS_PER_S), cpu_s)
+
+
 def batching(used_ms: float, followed_s: float, cpu_s: float) -> dict[str, bool]:
     def latency_ms(at_s: float) -> float:
         return used_ms if at_s < 20 + followed_s else 30.0
 
-    at_once = control_batching.Turn(
-        controlled(20.0, lambda _: 1.0, [1] * 10), Window(5.0, 10_000, 2.0), (10.0, 20.0)
-    )
+    at_once = control_batching.Turn(controlled(20.0, lambda _: 1.0, [1] * 10), span(10.0, 20.0, 2.0))
     nephele = control_batching.Turn(
-        controlled(40.0, latency_ms, [1] * 20), Window(5.0, 10_000, cpu_s), (10.0, 20.0), tightened_s=20.0
+        controlled(40.0, latency_ms, [1] * 20), span(10.0, 20.0, cpu_s), tightened_s=20.0
     )
     return verdicts(control_batching.summarise({"at_once": [at_once], "nephele": [nephele]})[1])
 
@@ -124,7 +127,13 @@ def chain_turn(
     last = Cycle(0, BEGAN_AT_S, pipeline([*loads], chains=chains), decision("nephele", 1))
     one = controlled(5.0, lambda _: mean_ms, [1])
     one.cycles[:] = [last]
-    return control_chaining.Turn(one, Window(5.0, 10_000, cpu_s), mean_ms)
+    return control_chaining.Turn(one, span(0.0, 5.0, cpu_s))
+
+
+def test_cpu_counts_for_the_items_due_in_its_time() -> None:
+    one = controlled(20.0, lambda _: 300.0, [1] * 10)
+    assert one.cpu_us_per_item(span(10.0, 20.0, 2.0)) == pytest.approx(2_000.0)
+    assert one.cpu_us_per_item(span(30.0, 40.0, 2.0)) is None
 
 
 def chaining(chained_ms: float, cpu_s: float, together: int, heavy: list[list[str]]) -> dict[str, bool]:

@@ -7,7 +7,7 @@ from penstock.bench import boundary, cpu, idle, latency, overhead, switch, throu
 from penstock.bench.baselines import Rows
 from penstock.bench.harness import Result
 from penstock.bench.latency_summary import LatencySummary, middle_mean_ms
-from penstock.bench.windows import Window
+from penstock.bench.windows import CpuSpan, Window
 from tests.testing.entries import entries
 
 
@@ -105,7 +105,7 @@ def test_idle_counts_processes_cores_and_memory() -> None:
 
 
 def turn(number: int, measuring: bool, cpu_seconds: float) -> overhead.Turn:
-    return overhead.Turn(measuring, number * 10**9, (number + 1) * 10**9, cpu_seconds)
+    return overhead.Turn(measuring, CpuSpan(number * 10**9, (number + 1) * 10**9, cpu_seconds))
 
 
 def test_overhead_compares_neighbours() -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -46,7 +47,11 @@ def steady_cpu_s(root: int | None = None) -> float:
 
     Without the threads in which Java virtual machines compile: they are busy after a start and not for items.
     """
-    pids = tree(os.getpid() if root is None else root)
+    return steady_cpu_of(tree(os.getpid() if root is None else root))
+
+
+def steady_cpu_of(pids: Iterable[int]) -> float:
+    """The same of these processes alone."""
     return sum(_process_s(pid) - _compiling_s(pid) for pid in pids)
 
 

@@ -1,14 +1,23 @@
-"""What measuring costs: the same flow with measurement on and off, in turn, while it runs.
+"""What measuring costs: a flow with measurement on and off, in turn, beside one that is never measured.
 
 On is the default: a tenth of the items is timed at every task, and workers report once a second. Off is
-nothing timed and no reports. Turns alternate off, on, on, off, ... so that a drift of the machine meets both
-alike, and each turn is compared with its neighbor; the bars are held against the median of these pairs. CPU
-is that of the driver, Spark and all workers, without the compilers of the JVM: how long they are busy after a
-start has nothing to do with items. Latency is that of all items, from due time to sink, by the sink's ledger.
+nothing timed and no reports. Turns alternate off, on, on, off, ..., and each is compared with its neighbor.
+
+Where others share the machine, the speed of the cores changes by a tenth from one second to the next. The
+second flow, the same and never measured, meets the same moments: CPU is counted in units of its workers' CPU.
+
+    more CPU = (change of the flow's workers + change of driver and JVM)
+               / (workers + half of driver and JVM)
+
+because the two flows share the driver and the JVM. The JVM's compilers are left out: how long they are busy
+after a start has nothing to do with items. Latency is that of all items, from due time to sink, by the sink's
+ledger.
 """
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,29 +25,30 @@ import penstock
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Result, median
 from penstock.bench.latency import same
-from penstock.bench.windows import CpuSpan, cpu_span
+from penstock.processes import steady_cpu_of, tree
 from penstock.spark.job import Job
 from penstock.testing import Ledger, stamped
 from penstock.testing.arrivals import Entries, arrivals
 
-SLOTS = 4
+SLOTS = 8
 ON_SAMPLING = 0.1
 ON_EVERY = "1 s"
 OFF_EVERY = "12 h"
 SETTLE_S = 0.5
+START_S = 2.0
 MOST_CPU = 0.03
 MOST_LATENCY_MS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How items come: their rate, and how long envelopes collect them."""
+    """How items come to each of the two flows: their rate, and how long envelopes collect them."""
 
     rate_per_s: float
     lifetime: str
 
 
-LOADS = {"at_once": Load(2_000.0, "0 ms"), "batched": Load(20_000.0, "20 ms")}
+LOADS = {"at_once": Load(800.0, "0 ms"), "batched": Load(20_000.0, "20 ms")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +63,17 @@ class Length:
 
 LENGTHS = {
     Effort.QUICK: Length(pairs=3, window_s=2.0, warm_up_s=3, first_warm_up_s=10),
-    Effort.FULL: Length(pairs=40, window_s=2.0, warm_up_s=10, first_warm_up_s=30),
+    Effort.FULL: Length(pairs=24, window_s=2.0, warm_up_s=10, first_warm_up_s=30),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """Seconds of CPU: of the flow's workers, of the other flow's, and of what they share."""
+
+    workers_s: float
+    reference_s: float
+    shared_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +81,51 @@ class Turn:
     """A time in which measurement was on or off."""
 
     measuring: bool
-    span: CpuSpan
+    begin_ns: int
+    end_ns: int
+    cpu: Cpu
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An item with measurement, next to one without."""
+    """A turn with measurement, next to one without."""
 
-    cpu_us_off: float
-    cpu_us_on: float
+    off: Cpu
+    on: Cpu
     latency_ms_off: float
     latency_ms_on: float
 
     @property
     def more_cpu(self) -> float:
         """As a share of the CPU without."""
-        return self.cpu_us_on / self.cpu_us_off - 1
+        workers, shared = _in_units(self.off)
+        more = sum(_in_units(self.on)) - (workers + shared)
+        return more / (workers + shared / 2)
 
     @property
     def more_latency_ms(self) -> float:
         return self.latency_ms_on - self.latency_ms_off
 
 
+def _in_units(cpu: Cpu) -> tuple[float, float]:
+    return cpu.workers_s / cpu.reference_s, cpu.shared_s / cpu.reference_s
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Who is who among the processes."""
+
+    workers: frozenset[int]
+    reference: frozenset[int]
+    shared: frozenset[int]
+
+    def cpu_s(self) -> tuple[float, float, float]:
+        """Up to now."""
+        return steady_cpu_of(self.workers), steady_cpu_of(self.reference), steady_cpu_of(self.shared)
+
+
 def bench(effort: Effort) -> Result:
-    """One job for each load; measurement is switched while it runs."""
+    """Two jobs for each load; measurement of one is switched while it runs."""
     length = LENGTHS[effort]
     bench_session(SLOTS)
     warm_ups_s = (length.first_warm_up_s, *[length.warm_up_s] * (len(LOADS) - 1))
@@ -98,43 +138,64 @@ def bench(effort: Effort) -> Result:
 
 
 def run(load: Load, length: Length, warm_up_s: float) -> list[Pair]:
-    """source -> task -> sink under this load."""
-    with Ledger() as ledger:
-        flow = penstock.Flow("overhead")
-        items = flow.source(penstock.paced(stamped, load.rate_per_s), name="items")
-        task = items.batched(load.lifetime).map(same, name="same")
-        task.batched(load.lifetime).sink(ledger, name="ledger")
-        job = penstock.run(flow, sampling=ON_SAMPLING, measure_every=ON_EVERY)
-        time.sleep(warm_up_s)
-        turns = [
-            take_turn(job, length.window_s, measuring=number % 4 in (1, 2))
-            for number in range(2 * length.pairs)
-        ]
-        job.stop()
+    """Both flows under this load."""
+    shared = _processes()
+    with Ledger() as ledger, Ledger() as other:
+        with _running(load, other, measured=False):
+            reference = _processes() - shared
+            with _running(load, ledger, measured=True) as job:
+                who = Processes(_processes() - shared - reference, reference, shared)
+                time.sleep(warm_up_s)
+                turns = [
+                    take_turn(job, who, length.window_s, measuring=number % 4 in (1, 2))
+                    for number in range(2 * length.pairs)
+                ]
         return paired(turns, arrivals(ledger))
 
 
-def take_turn(job: Job, window_s: float, *, measuring: bool) -> Turn:
+@contextmanager
+def _running(load: Load, ledger: Ledger, *, measured: bool) -> Iterator[Job]:
+    """source -> task -> sink, with all its processes there."""
+    flow = penstock.Flow("measured" if measured else "reference")
+    items = flow.source(penstock.paced(stamped, load.rate_per_s), name="items")
+    task = items.batched(load.lifetime).map(same, name="same")
+    task.batched(load.lifetime).sink(ledger, name="ledger")
+    on = (ON_SAMPLING, ON_EVERY) if measured else (0.0, OFF_EVERY)
+    job = penstock.run(flow, sampling=on[0], measure_every=on[1])
+    time.sleep(START_S)
+    try:
+        yield job
+    finally:
+        job.stop()
+
+
+def _processes() -> frozenset[int]:
+    return frozenset(tree(os.getpid()))
+
+
+def take_turn(job: Job, who: Processes, window_s: float, *, measuring: bool) -> Turn:
     """Switch, let it settle, look."""
     job.set_sampling(ON_SAMPLING if measuring else 0.0)
     job.set_measure_every(ON_EVERY if measuring else OFF_EVERY)
     time.sleep(SETTLE_S)
-    return Turn(measuring, cpu_span(window_s))
+    begin_ns, before_s = time.monotonic_ns(), who.cpu_s()
+    time.sleep(window_s)
+    end_ns, after_s = time.monotonic_ns(), who.cpu_s()
+    took = (after - before for before, after in zip(before_s, after_s, strict=True))
+    return Turn(measuring, begin_ns, end_ns, Cpu(*took))
 
 
 def paired(turns: Sequence[Turn], entries: Entries) -> list[Pair]:
     """Two turns, one of each kind, make a pair; a pair in which nothing arrived is none."""
     pairs = []
     for first, second in zip(turns[::2], turns[1::2], strict=True):
-        spans = (second.span, first.span) if first.measuring else (first.span, second.span)
+        off, on = (second, first) if first.measuring else (first, second)
         seen = [
-            entries.where((entries.arrived_ns >= span.begin_ns) & (entries.arrived_ns < span.end_ns))
-            for span in spans
+            entries.where((entries.arrived_ns >= turn.begin_ns) & (entries.arrived_ns < turn.end_ns))
+            for turn in (off, on)
         ]
         if all(len(each) for each in seen):
-            cpu_us = [span.cpu_s * 1e6 / len(each) for span, each in zip(spans, seen, strict=True)]
-            latency_ms = [float(each.latency_ms().mean()) for each in seen]
-            pairs.append(Pair(*cpu_us, *latency_ms))
+            pairs.append(Pair(off.cpu, on.cpu, *(float(each.latency_ms().mean()) for each in seen)))
     return pairs
 
 
@@ -148,8 +209,8 @@ def summarise(pairs: dict[str, list[Pair]]) -> Result:
         figures[load] = {
             "rate_per_s": LOADS[load].rate_per_s,
             "batch_lifetime": LOADS[load].lifetime,
-            "cpu_us_per_item_off": median([pair.cpu_us_off for pair in taken]),
-            "cpu_us_per_item_on": median([pair.cpu_us_on for pair in taken]),
+            "cpu_s_off": _median_cpu([pair.off for pair in taken]),
+            "cpu_s_on": _median_cpu([pair.on for pair in taken]),
             "latency_ms_off": median([pair.latency_ms_off for pair in taken]),
             "latency_ms_on": median([pair.latency_ms_on for pair in taken]),
             "pairs_more_cpu": more_cpu,
@@ -162,6 +223,10 @@ def summarise(pairs: dict[str, list[Pair]]) -> Result:
             Check(f"{load}: more latency, ms", median(more_ms), "<=", MOST_LATENCY_MS),
         ]
     return Result("overhead", figures, checks)
+
+
+def _median_cpu(turns: Sequence[Cpu]) -> dict[str, float | None]:
+    return {part: median([getattr(cpu, part) for cpu in turns]) for part in Cpu.__slots__}
 
 
 def middle_half(values: Sequence[float]) -> list[float] | None:

@@ -7,7 +7,7 @@ With u uniform in (0, 1] and floor(ln u / ln(1 - p)) passed over, each is still 
 import math
 from collections.abc import Callable
 
-MOST_PER_S = 250.0
+MOST_PER_S = 100.0
 """More samples of one source in a second cost more than they tell."""
 
 

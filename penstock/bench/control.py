@@ -57,12 +57,20 @@ def reaction(effort: Effort) -> Section:
 
 def batching(effort: Effort) -> Section:
     """Lifetimes at a low rate."""
-    return *control_batching.summarise(control_batching.batching(effort)), {}
+    turns = control_batching.batching(effort)
+    nephele = turns["nephele"][0]
+    recorded = {"batching": Recorded(nephele.cycles_before_tightening(), nephele.one.plan)}
+    return *control_batching.summarise(turns), recorded
 
 
 def chaining(effort: Effort) -> Section:
     """A pipeline of light and of heavy tasks."""
-    return *control_chaining.summarise(control_chaining.chaining(effort)), {}
+    turns = control_chaining.chaining(effort)
+    runs = {name: turns[name][0].one for name in ("unchained", "chained")}
+    recorded = {
+        f"chaining, {name}": Recorded(run.cycles, run.plan, begin_s=0.0) for name, run in runs.items()
+    }
+    return *control_chaining.summarise(turns), recorded
 
 
 def wordcount(effort: Effort) -> Section:

@@ -11,6 +11,7 @@ from penstock.bench.control_run import ControlledRun, controlled_run
 from penstock.bench.control_settings import INTERVAL_S, control_plan
 from penstock.bench.harness import Check, Effort, median, ratio
 from penstock.bench.windows import CpuSpan, cpu_span
+from penstock.control.loop import Cycle
 from penstock.spark.job import Job
 from penstock.testing import Ledger, stamped
 
@@ -31,6 +32,13 @@ class Turn:
     @property
     def cpu_us_per_item(self) -> float | None:
         return self.one.cpu_us_per_item(self.wide)
+
+    def cycles_before_tightening(self) -> list[Cycle]:
+        """Those with the wide bound."""
+        if self.tightened_s is None:
+            return self.one.cycles
+        tightened_at_s = self.one.began_at_s + self.tightened_s
+        return [cycle for cycle in self.one.cycles if cycle.at_s <= tightened_at_s]
 
     def used(self) -> float | None:
         """How much of the wide bound the mean latency was."""

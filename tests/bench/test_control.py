@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.bench import (
@@ -203,6 +204,24 @@ def test_the_simulator_predicts_what_it_is_told() -> None:
     assert figures["same"]["measured_mean_ms"] == pytest.approx(10.0)
     assert figures["same"]["largest_difference"] == 0
     assert verdicts(checks)["replicas beside the measured ones"]
+
+
+def test_a_flow_that_cannot_scale_is_compared_by_its_latency_alone() -> None:
+    seen = snapshot(4)
+    tester = msgspec.structs.replace(seen.tasks["tester"], elastic=False)
+    seen = msgspec.structs.replace(seen, tasks={**seen.tasks, "tester": tester})
+    cycles = [Cycle(n, BEGAN_AT_S, seen, decision("static", 4)) for n in range(5)]
+    figures, checks = control_simulator.summarise(
+        {"fixed": control_simulator.Recorded(cycles, control_plan("static"), begin_s=0.0)}
+    )
+    assert figures["fixed"]["replicas"] == {}
+    assert [check.name for check in checks] == ["simulator, fixed: error of the mean latency"]
+
+
+def test_only_the_time_with_the_wide_bound_is_simulated() -> None:
+    one = controlled(40.0, lambda _: 1.0, [1] * 20)
+    turn = control_batching.Turn(one, span(10.0, 20.0, 1.0), tightened_s=20.0)
+    assert turn.cycles_before_tightening() == one.cycles[:10]
 
 
 def test_experiments_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,12 +40,14 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
         """A, the mean time between two items.
 
         A few large envelopes, one right after the other, tell how they were sent and not how much comes: then
-        the items are spread over the interval at least.
+        the items are spread over the interval at least. Many that have waited together for room may have come
+        together too: then over half of it.
         """
         gap_ms = self.interarrival_ms.mean
-        if gap_ms is None or self.envelopes is None or self.envelopes >= FEW_ENVELOPES:
+        if gap_ms is None or self.envelopes is None:
             return gap_ms
-        return max(gap_ms, 1000.0 * self.rates.window_s / self.interarrival_ms.count)
+        spread_ms = 1000.0 * self.rates.window_s / self.interarrival_ms.count
+        return max(gap_ms, spread_ms if self.envelopes < FEW_ENVELOPES else spread_ms / 2)
 
     @property
     def arrival_per_s(self) -> float | None:

@@ -7,6 +7,7 @@ from statistics import fmean, median
 from penstock.policy.measured import utilization
 from penstock.report.history import History
 from penstock.stats.snapshot import ConstraintSpec, Snapshot, TaskStats
+from penstock.stats.throughput import processed_share, throughput_degradation
 
 # Replicas are needed for the load at which each is this busy; `penstock bench policies` leaves the same room.
 NEEDED_UTILIZATION = 0.75
@@ -42,6 +43,10 @@ class Figures:
 def figures_of(history: History) -> Figures:
     """All figures of a run."""
     rates = throughput(history)
+    items = [
+        (due * snapshot.interval_s, arrived * snapshot.interval_s)
+        for (due, arrived), snapshot in zip(rates or (), history.snapshots, strict=False)
+    ]
     used, leased = _core_seconds(history)
     return Figures(
         seconds=history.ends_s[-1],
@@ -53,8 +58,8 @@ def figures_of(history: History) -> Figures:
         worker_cpu=used / leased if used is not None and leased else None,
         cores_used=None if used is None else used / history.ends_s[-1],
         saved_nodes=_saved_nodes(history),
-        throughput_degradation=_degradation(rates),
-        processed_share=_processed_share(history, rates),
+        throughput_degradation=throughput_degradation(items),
+        processed_share=processed_share(items),
         changes=sum(
             entry.decision.parallelism.get(name, count) != count
             for snapshot, entry in zip(history.snapshots, history.entries, strict=False)
@@ -157,20 +162,6 @@ def _saved_nodes(history: History) -> float | None:
     active = sum(s.tasks[name].parallelism * s.interval_s for s in history.snapshots for name in names)
     enough = sum(max(peak) for peak in peaks)
     return 1.0 - active / history.ends_s[-1] / enough if enough else None
-
-
-def _degradation(rates: list[tuple[float, float]] | None) -> float | None:
-    gaps = [abs(due - arrived) / due for due, arrived in rates or () if due > 0.0]
-    return fmean(gaps) if gaps else None
-
-
-def _processed_share(history: History, rates: list[tuple[float, float]] | None) -> float | None:
-    lengths = [snapshot.interval_s for snapshot in history.snapshots]
-    due, arrived = (
-        sum(rate[side] * length for rate, length in zip(rates or (), lengths, strict=False))
-        for side in (0, 1)
-    )
-    return arrived / due if due else None
 
 
 def _items_out_per_item_in(history: History, name: str) -> float:

@@ -101,8 +101,23 @@ def needed(task: TaskStats) -> int | None:
 def throughput(history: History) -> list[tuple[float, float]] | None:
     """What was due to arrive and what arrived at the sinks in every interval, per second.
 
-    Due are the items of the sources times what the tasks on the way make of one item over the whole run. None
-    for flows in which an item takes several ways: what is due at their sinks cannot be told.
+    None for flows in which an item takes several ways: what is due at their sinks cannot be told.
+    """
+    due = _due_per_s(history)
+    if due is None:
+        return None
+    rates = []
+    for snapshot, at in zip(history.snapshots, due, strict=True):
+        sinks = [name for name, task in snapshot.tasks.items() if task.kind == "sink"]
+        arrived = sum(snapshot.tasks[name].processed_total or 0.0 for name in sinks) / snapshot.interval_s
+        rates.append((sum(at[name] for name in sinks), arrived))
+    return rates
+
+
+def _due_per_s(history: History) -> list[dict[str, float]] | None:
+    """Items per second that would come to every task if nothing held them back, in every interval.
+
+    That is what is due from the sources times what the tasks on the way make of one item over the whole run.
     """
     first = history.snapshots[0]
     if any(len(first.streams_out_of(name)) > 1 for name in first.tasks):
@@ -110,20 +125,19 @@ def throughput(history: History) -> list[tuple[float, float]] | None:
     ratio = {
         name: _items_out_per_item_in(history, name) for name, t in first.tasks.items() if t.kind == "task"
     }
-    rates = []
+    intervals = []
     for snapshot in history.snapshots:
         due: dict[str, float] = {}
         for name in snapshot.topological_order():
-            senders = [stream.sender for stream in snapshot.streams_into(name)]
             task = snapshot.tasks[name]
-            if task.kind == "source":
-                due[name] = _rate(task, snapshot) or 0.0
-            else:
-                due[name] = sum(due[sender] for sender in senders) * ratio.get(name, 1.0)
-        sinks = [name for name, task in snapshot.tasks.items() if task.kind == "sink"]
-        arrived = sum(snapshot.tasks[name].processed_total or 0.0 for name in sinks) / snapshot.interval_s
-        rates.append((sum(due[name] for name in sinks), arrived))
-    return rates
+            senders = [stream.sender for stream in snapshot.streams_into(name)]
+            due[name] = (
+                _rate(task, snapshot) or 0.0
+                if task.kind == "source"
+                else sum(due[sender] * ratio.get(sender, 1.0) for sender in senders)
+            )
+        intervals.append(due)
+    return intervals
 
 
 def _kept(history: History, constraint: ConstraintSpec) -> Kept:
@@ -158,10 +172,20 @@ def _saved_nodes(history: History) -> float | None:
     names = [name for name in history.scaled_tasks() if history.snapshots[-1].tasks[name].elastic]
     if not names:
         return None
-    peaks = [[needed(s.tasks[name]) or 0 for s in history.snapshots] for name in names]
+    due = _due_per_s(history)
     active = sum(s.tasks[name].parallelism * s.interval_s for s in history.snapshots for name in names)
-    enough = sum(max(peak) for peak in peaks)
+    enough = sum(_enough(history, name, due) for name in names)
     return 1.0 - active / history.ends_s[-1] / enough if enough else None
+
+
+def _enough(history: History, name: str, due: list[dict[str, float]] | None) -> int:
+    """Replicas for the most that was due at a task; by its own measurements where that cannot be told."""
+    seen = [snapshot.tasks[name] for snapshot in history.snapshots]
+    service_ms = [task.service_ms for task in seen if task.service_ms is not None]
+    if due is None or not service_ms:
+        return max(needed(task) or 0 for task in seen)
+    load = max(at[name] for at in due) * fmean(service_ms) / 1000.0
+    return max(1, ceil(load / NEEDED_UTILIZATION - 1e-9))
 
 
 def _items_out_per_item_in(history: History, name: str) -> float:

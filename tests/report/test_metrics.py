@@ -48,12 +48,16 @@ def test_task_hours_and_cpu() -> None:
 
 
 def test_saved_nodes_compare_with_a_fixed_number_for_the_peak() -> None:
-    quiet, peak = snapshot(replicas=1, busy=0.3), snapshot(replicas=5, busy=0.6)
-    assert needed(quiet.tasks["work"]) == 1
-    assert needed(peak.tasks["work"]) == 4
+    """3,000 items/s of 1 ms each keep four replicas busy for three quarters of the time, whoever measures."""
+    quiet, peak = snapshot(replicas=1, busy=0.3), snapshot(3000.0, replicas=5, busy=700.0)
     assert figures_of(history(quiet, peak)).saved_nodes == pytest.approx(1 - 3 / 4)
     inelastic = replace(quiet, tasks={**quiet.tasks, "work": replace(quiet.tasks["work"], elastic=False)})
     assert figures_of(history(inelastic)).saved_nodes is None
+
+
+def test_replicas_that_the_load_of_an_interval_asks_for() -> None:
+    assert needed(snapshot(replicas=1, busy=0.3).tasks["work"]) == 1
+    assert needed(snapshot(replicas=5, busy=0.6).tasks["work"]) == 4
 
 
 def test_throughput_and_processed_events() -> None:

@@ -108,8 +108,8 @@ def flow(
     return wordcount_flow(
         sentences_per_s,
         Board(out),
-        splitters=penstock.elastic(1, 20, initial=splitters, pool=max(12, splitters)),
-        counters=penstock.elastic(1, 40, initial=counters, pool=max(24, counters)),
+        splitters=penstock.elastic(1, 20, initial=splitters, pool=20),
+        counters=penstock.elastic(1, 40, initial=counters, pool=40),
         wiring=wiring,
         seconds=seconds,
         seed=seed,

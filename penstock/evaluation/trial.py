@@ -13,9 +13,11 @@ from penstock.spark.live_settings import (
     compressed_settings,
 )
 
-# Rates are low, so every item is measured (the workers themselves stop at 1,000 a second).
+# Rates are low, so every item is measured.
 SAMPLING = 1.0
 _LAST_DECISION_S = 10.0
+# What a policy left waiting in queues would take minutes to work off; it is of no interest any more.
+_DRAIN_S, _ABANDON = 10.0, "1 s"
 
 
 class TrialFailed(RuntimeError):  # noqa: N818 - said of a trial, as of a job
@@ -49,9 +51,9 @@ def controlled(name: str, seconds: float, make: Callable[[Path], Flow], policy: 
         job = penstock.run(make(recording), sampling=SAMPLING)
         try:
             control = Control(job, plan_for(policy, settings, recording))
-            job.await_termination()
+            job.await_termination(seconds + _DRAIN_S)
         finally:
-            job.stop()
+            job.stop(_ABANDON)
         control.join(_LAST_DECISION_S)
         if control.problem is not None:
             raise TrialFailed(f"run {name!r} of the evaluation: {control.problem}")

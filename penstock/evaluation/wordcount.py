@@ -11,7 +11,7 @@ from penstock.evaluation.trial import Trial, controlled
 from penstock.flow import Flow
 from penstock.report.metrics import figures_of
 
-SECONDS = {"ds2": 60.0, "dhalion": 150.0}
+SECONDS = {"ds2": 60.0, "dhalion": 100.0}
 PAPER = {
     "ds2": ("1", "10 and 20", "60 s"),
     "dhalion": ("6", "22 and 30", "2,000 s"),

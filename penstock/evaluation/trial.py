@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark import SparkContext
+
 import penstock
 from penstock.flow import Flow
 from penstock.spark.control import Control, ControlPlan
@@ -53,9 +55,17 @@ def controlled(name: str, seconds: float, make: Callable[[Path], Flow], policy: 
             control = Control(job, plan_for(policy, settings, recording))
             job.await_termination(seconds + _DRAIN_S)
         finally:
-            job.stop(_ABANDON)
+            _end(job)
         control.join(_LAST_DECISION_S)
         if control.problem is not None:
             raise TrialFailed(f"run {name!r} of the evaluation: {control.problem}")
 
     return Trial(name, seconds, run)
+
+
+def _end(job: penstock.Job) -> None:
+    """Spark has a lot to say when it is stopped inside a batch."""
+    context = SparkContext.getOrCreate()
+    context.setLogLevel("OFF")
+    job.stop(_ABANDON)
+    context.setLogLevel("ERROR")

@@ -81,6 +81,8 @@ class Inbox:
             received = self._socket.recv(_RECEIVE_BYTES)
         except BlockingIOError:
             return False
+        except ConnectionResetError:  # closed with something of ours unread
+            raise ChannelClosed from None
         if not received:
             raise ChannelClosed
         if self._start:

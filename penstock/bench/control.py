@@ -16,7 +16,7 @@ from penstock.bench import (
     control_wordcount,
 )
 from penstock.bench.control_settings import control_plan
-from penstock.bench.control_simulator import Recorded
+from penstock.bench.control_simulator import WARM_UP_S, Recorded
 from penstock.bench.harness import Check, Effort, Result
 
 Section = tuple[dict[str, Any], list[Check], dict[str, Recorded]]
@@ -51,8 +51,11 @@ def cpu_bound(effort: Effort) -> Section:
 def reaction(effort: Effort) -> Section:
     """The rate doubles."""
     turns = control_reaction.reaction(effort)
-    one = turns[0][1]
-    return *control_reaction.summarise(turns), {"reaction": Recorded(one.cycles, one.plan)}
+    step_s, last = turns[-1]  # Java has compiled by then, if there was more than one
+    profile = control_reaction.doubling(step_s, len(last.cycles) * last.plan.interval_s)
+    begin_s = 0.0 if len(turns) > 1 else WARM_UP_S
+    recorded = Recorded(last.cycles, last.plan, begin_s, profile, last.began_at_s)
+    return *control_reaction.summarise(turns), {"reaction": recorded}
 
 
 def batching(effort: Effort) -> Section:
@@ -84,7 +87,11 @@ def wordcount(effort: Effort) -> Section:
 def _contest(chosen: control_primetest.Contest, effort: Effort) -> Section:
     runs = control_primetest.contest(chosen, effort)
     nephele = runs["nephele"]
-    recorded = {f"primetest {chosen.work}": Recorded(nephele.cycles, nephele.plan)}
+    recorded = {
+        f"primetest {chosen.work}": Recorded(
+            nephele.cycles, nephele.plan, profile=chosen.schedule, began_at_s=nephele.began_at_s
+        )
+    }
     return *control_primetest.summarise(chosen, runs), recorded
 
 

@@ -39,11 +39,13 @@ def recorded_model(
     gaps: Distribution | None = None,
     queue_items: int | None = None,
     replica_start_s: float = 0.0,
+    load: Curve | None = None,
 ) -> FlowModel:
     """The flow of a recording, with its load over time and its first numbers of replicas.
 
     What a recording does not tell may be said: how regular the source is (`gaps`, by default as regular as
-    can be), how long a queue may become, and how long a new replica takes.
+    can be), how long a queue may become, how long a new replica takes, and the `load` of the source from the
+    first snapshot on, if it changes inside intervals.
     """
     if not snapshots:
         raise ModelError("a recording without snapshots cannot be simulated")
@@ -51,7 +53,7 @@ def recorded_model(
     interval_s = statistics.fmean(snapshot.interval_s for snapshot in snapshots)
     return FlowModel(
         name,
-        tuple(_task(task, snapshots, gaps, queue_items) for task in first.topological_order()),
+        tuple(_task(task, snapshots, gaps, queue_items, load) for task in first.topological_order()),
         tuple(_stream(stream, snapshots) for stream in first.streams),
         tuple(first.constraints),
         ClusterModel(cores_per_worker=_CORES, replica_start_s=replica_start_s),
@@ -61,7 +63,11 @@ def recorded_model(
 
 
 def _task(
-    name: str, snapshots: Sequence[Snapshot], gaps: Distribution | None, queue_items: int | None
+    name: str,
+    snapshots: Sequence[Snapshot],
+    gaps: Distribution | None,
+    queue_items: int | None,
+    load: Curve | None,
 ) -> TaskModel:
     begin = snapshots[0].tasks[name]
     seen = [snapshot.tasks[name] for snapshot in snapshots]
@@ -75,7 +81,7 @@ def _task(
         maximum=(begin.max or begin.parallelism) if begin.elastic else None,
         service_s=0.0 if source else (_mean(seen, lambda task: task.service_ms) or 0.0) / 1000.0,
         service=Gamma(cv) if cv is not None and cv > _LEAST_CV else Deterministic(),
-        load=_load(name, snapshots) if source else None,
+        load=(load or _load(name, snapshots)) if source else None,
         gaps=Deterministic() if gaps is None else gaps,
         latency=begin.latency_kind or "read_ready",
         queue_items=None if source else queue_items,

@@ -224,6 +224,24 @@ def test_only_the_time_with_the_wide_bound_is_simulated() -> None:
     assert turn.cycles_before_tightening() == one.cycles[:10]
 
 
+def test_a_load_that_changes_inside_an_interval_comes_from_its_profile() -> None:
+    cycles = [Cycle(n, BEGAN_AT_S + 2.0 * (n + 1), snapshot(4), decision("static", 4)) for n in range(5)]
+    profile = control_reaction.doubling(3.0, 7.0)
+
+    def load(begin: int, began_at_s: float = BEGAN_AT_S) -> list[float]:
+        recorded = control_simulator.Recorded(
+            cycles, control_plan("static"), profile=profile, began_at_s=began_at_s
+        )
+        curve = recorded.load_from(begin)
+        assert curve is not None
+        return [curve.at(0.5 + second) for second in range(3)]
+
+    assert load(0) == [1000.0, 1000.0, 1000.0]
+    assert load(1) == [1000.0, 2000.0, 2000.0]
+    assert load(0, BEGAN_AT_S + 1.0) == [0.0, 1000.0, 1000.0]
+    assert control_simulator.Recorded(cycles, control_plan("static")).load_from(1) is None
+
+
 def test_experiments_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, Effort]] = []
 

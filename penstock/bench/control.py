@@ -18,6 +18,7 @@ from penstock.bench import (
 from penstock.bench.control_settings import control_plan
 from penstock.bench.control_simulator import WARM_UP_S, Recorded
 from penstock.bench.harness import Check, Effort, Result
+from penstock.io.schedule import as_schedule
 
 Section = tuple[dict[str, Any], list[Check], dict[str, Recorded]]
 
@@ -79,8 +80,11 @@ def chaining(effort: Effort) -> Section:
 def wordcount(effort: Effort) -> Section:
     """DS2."""
     turns = control_wordcount.wordcount(effort)
-    plan = control_plan("ds2")
-    recorded = {f"wordcount {name}": Recorded(turn.cycles, plan, begin_s=0.0) for name, turn in turns.items()}
+    profile = as_schedule(control_wordcount.SENTENCES_PER_S)
+    recorded = {
+        f"wordcount {name}": Recorded(turn.cycles, control_plan("ds2"), 0.0, profile, turn.began_at_s())
+        for name, turn in turns.items()
+    }
     return *control_wordcount.summarise(turns), recorded
 
 

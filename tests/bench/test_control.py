@@ -177,6 +177,15 @@ def counting(tasks: dict[str, Any]) -> Snapshot:
     return decode_snapshot({"version": 1, "interval_s": INTERVAL_S, "tasks": tasks, "streams": streams})
 
 
+def test_word_count_began_when_its_sentences_were_sent_from() -> None:
+    turn = words([(1, 1)], cycles_each=3)
+    for place, (cycle, sent) in enumerate(zip(turn.cycles, (30.0, 110.0, 90.0), strict=True)):
+        source = msgspec.structs.replace(cycle.snapshot.tasks["source"], emitted_total=sent)
+        shot = msgspec.structs.replace(cycle.snapshot, tasks={**cycle.snapshot.tasks, "source": source})
+        turn.cycles[place] = Cycle(cycle.number, BEGAN_AT_S + 2.0 * (place + 1), shot, cycle.decision)
+    assert turn.began_at_s() == pytest.approx(BEGAN_AT_S + 4.0 - 140.0 / 50.0)
+
+
 def test_word_count_takes_one_step_and_stays() -> None:
     best = control_wordcount.OPTIMUM
     assert best == (5, 10)

@@ -18,7 +18,6 @@ from penstock.bench import (
 from penstock.bench.control_settings import control_plan
 from penstock.bench.control_simulator import WARM_UP_S, Recorded
 from penstock.bench.harness import Check, Effort, Result
-from penstock.io.schedule import as_schedule
 
 Section = tuple[dict[str, Any], list[Check], dict[str, Recorded]]
 
@@ -52,10 +51,8 @@ def cpu_bound(effort: Effort) -> Section:
 def reaction(effort: Effort) -> Section:
     """The rate doubles."""
     turns = control_reaction.reaction(effort)
-    step_s, last = turns[-1]  # Java has compiled by then, if there was more than one
-    profile = control_reaction.doubling(step_s, len(last.cycles) * last.plan.interval_s)
-    begin_s = 0.0 if len(turns) > 1 else WARM_UP_S
-    recorded = Recorded(last.cycles, last.plan, begin_s, profile, last.began_at_s)
+    last = turns[-1][1]  # Java has compiled by then, if there was more than one
+    recorded = Recorded(last.cycles, last.plan, begin_s=0.0 if len(turns) > 1 else WARM_UP_S)
     return *control_reaction.summarise(turns), {"reaction": recorded}
 
 
@@ -80,22 +77,15 @@ def chaining(effort: Effort) -> Section:
 def wordcount(effort: Effort) -> Section:
     """DS2."""
     turns = control_wordcount.wordcount(effort)
-    profile = as_schedule(control_wordcount.SENTENCES_PER_S)
-    recorded = {
-        f"wordcount {name}": Recorded(turn.cycles, control_plan("ds2"), 0.0, profile, turn.began_at_s())
-        for name, turn in turns.items()
-    }
+    plan = control_plan("ds2")
+    recorded = {f"wordcount {name}": Recorded(turn.cycles, plan, begin_s=0.0) for name, turn in turns.items()}
     return *control_wordcount.summarise(turns), recorded
 
 
 def _contest(chosen: control_primetest.Contest, effort: Effort) -> Section:
     runs = control_primetest.contest(chosen, effort)
     nephele = runs["nephele"]
-    recorded = {
-        f"primetest {chosen.work}": Recorded(
-            nephele.cycles, nephele.plan, profile=chosen.schedule, began_at_s=nephele.began_at_s
-        )
-    }
+    recorded = {f"primetest {chosen.work}": Recorded(nephele.cycles, nephele.plan)}
     return *control_primetest.summarise(chosen, runs), recorded
 
 

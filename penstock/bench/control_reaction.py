@@ -10,7 +10,7 @@ from penstock.bench.control_run import ControlledRun, controlled_run
 from penstock.bench.control_settings import INTERVAL_S, control_plan
 from penstock.bench.harness import Check, Effort, median
 from penstock.control.decision_log import Entry
-from penstock.io.schedule import Schedule, steps
+from penstock.io.schedule import steps
 from penstock.testing import Ledger
 
 BEFORE_PER_S, AFTER_PER_S = 1_000.0, 2_000.0
@@ -28,16 +28,11 @@ def reaction(effort: Effort) -> list[tuple[float, ControlledRun]]:
     return [(BEFORE_S, one_run(BEFORE_S, after_s)) for _ in range(turns)]
 
 
-def doubling(before_s: float, after_s: float) -> Schedule:
-    """The load."""
-    return steps([(before_s, BEFORE_PER_S), (after_s, AFTER_PER_S)])
-
-
 def one_run(before_s: float, after_s: float) -> ControlledRun:
     """Rate-limited testers under nephele."""
     with Ledger() as ledger:
         flow = prime_flow(
-            doubling(before_s, after_s),
+            steps([(before_s, BEFORE_PER_S), (after_s, AFTER_PER_S)]),
             ledger,
             testers=penstock.elastic(1, MOST, initial=FIRST, pool=MOST),
             bound=f"{BOUND_MS} ms",

@@ -6,9 +6,7 @@ from typing import Any
 
 from penstock.bench.harness import Check, ratio
 from penstock.control.loop import Cycle
-from penstock.io.schedule import Schedule
 from penstock.policy.measured import sequence_latency_ms
-from penstock.sim.load import Curve
 from penstock.sim.recorded import recorded_model
 from penstock.sim.run import Run, simulate
 from penstock.spark.control import ControlPlan
@@ -23,32 +21,12 @@ LATENCY_BAR, REPLICAS_BAR = 0.3, 1
 class Recorded:
     """What the controller saw of a run. What Spark does while Java is compiling is nobody's model.
 
-    So the comparison begins when that is over, unless the tasks are too slow to feel it (`begin_s=0`). A load
-    that changes inside an interval is known only from its `profile`, which began at `began_at_s`.
+    So the comparison begins when that is over, unless the tasks are too slow to feel it (`begin_s=0`).
     """
 
     cycles: Sequence[Cycle]
     plan: ControlPlan
     begin_s: float = WARM_UP_S
-    profile: Schedule | None = None
-    began_at_s: float = 0.0
-
-    def load_from(self, begin: int) -> Curve | None:
-        """The profile from the beginning of a cycle on."""
-        if self.profile is None:
-            return None
-        first = self.cycles[begin]
-        return _later(self.profile, first.at_s - first.snapshot.interval_s - self.began_at_s)
-
-
-def _later(profile: Schedule, begin_s: float) -> Curve:
-    """What is left of a profile after some time; nothing is due before it begins."""
-    steps = [(max(0.0, -begin_s), 0.0)]
-    for start_s, span_s, rate_per_s in zip(
-        profile.starts_s, profile.spans_s, profile.rates_per_s, strict=False
-    ):
-        steps.append((start_s + span_s - max(start_s, begin_s), rate_per_s))
-    return Curve.steps([(span_s, rate_per_s) for span_s, rate_per_s in steps if span_s > 0.0])
 
 
 def predict(recorded: Recorded) -> tuple[list[Snapshot], Run]:
@@ -56,8 +34,7 @@ def predict(recorded: Recorded) -> tuple[list[Snapshot], Run]:
     plan = recorded.plan
     begin = min(round(recorded.begin_s / plan.interval_s), len(recorded.cycles) - 1)
     snapshots = [cycle.snapshot for cycle in recorded.cycles[begin:]]
-    load = recorded.load_from(begin)
-    model = recorded_model(snapshots, replica_start_s=REPLICA_START_S, load=load)
+    model = recorded_model(snapshots, replica_start_s=REPLICA_START_S)
     return snapshots, simulate(model, plan.create_policy(), seed=1)
 
 

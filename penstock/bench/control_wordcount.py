@@ -41,15 +41,6 @@ class Turn:
         seen = [_replicas(cycle) for cycle in self.cycles]
         return [replicas for replicas, _ in itertools.groupby(seen)]
 
-    def began_at_s(self) -> float:
-        """When the first sentence was due: so long ago as it takes to send what was reported as sent."""
-        sent = itertools.accumulate(
-            cycle.snapshot.tasks["source"].emitted_total or 0.0 for cycle in self.cycles
-        )
-        return min(
-            cycle.at_s - items / SENTENCES_PER_S for cycle, items in zip(self.cycles, sent, strict=True)
-        )
-
     def rest_s(self) -> float:
         """How long the last configuration lasted."""
         last = _replicas(self.cycles[-1])

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Variation below this is noise of the measurement, and a gamma distribution of it would be all spikes.
 _LEAST_CV = 0.02
+# A step shorter than this is rounding.
+_SHORTEST_S = 1e-3
 _CORES = 1e6
 _KEYS = Keys(count=10_000, exponent=0.0)
 _SITE = "recorded"
@@ -39,13 +41,11 @@ def recorded_model(
     gaps: Distribution | None = None,
     queue_items: int | None = None,
     replica_start_s: float = 0.0,
-    load: Curve | None = None,
 ) -> FlowModel:
     """The flow of a recording, with its load over time and its first numbers of replicas.
 
     What a recording does not tell may be said: how regular the source is (`gaps`, by default as regular as
-    can be), how long a queue may become, how long a new replica takes, and the `load` of the source from the
-    first snapshot on, if it changes inside intervals.
+    can be), how long a queue may become, and how long a new replica takes.
     """
     if not snapshots:
         raise ModelError("a recording without snapshots cannot be simulated")
@@ -53,7 +53,7 @@ def recorded_model(
     interval_s = statistics.fmean(snapshot.interval_s for snapshot in snapshots)
     return FlowModel(
         name,
-        tuple(_task(task, snapshots, gaps, queue_items, load) for task in first.topological_order()),
+        tuple(_task(task, snapshots, gaps, queue_items) for task in first.topological_order()),
         tuple(_stream(stream, snapshots) for stream in first.streams),
         tuple(first.constraints),
         ClusterModel(cores_per_worker=_CORES, replica_start_s=replica_start_s),
@@ -63,11 +63,7 @@ def recorded_model(
 
 
 def _task(
-    name: str,
-    snapshots: Sequence[Snapshot],
-    gaps: Distribution | None,
-    queue_items: int | None,
-    load: Curve | None,
+    name: str, snapshots: Sequence[Snapshot], gaps: Distribution | None, queue_items: int | None
 ) -> TaskModel:
     begin = snapshots[0].tasks[name]
     seen = [snapshot.tasks[name] for snapshot in snapshots]
@@ -81,7 +77,7 @@ def _task(
         maximum=(begin.max or begin.parallelism) if begin.elastic else None,
         service_s=0.0 if source else (_mean(seen, lambda task: task.service_ms) or 0.0) / 1000.0,
         service=Gamma(cv) if cv is not None and cv > _LEAST_CV else Deterministic(),
-        load=(load or _load(name, snapshots)) if source else None,
+        load=_load(name, snapshots) if source else None,
         gaps=Deterministic() if gaps is None else gaps,
         latency=begin.latency_kind or "read_ready",
         queue_items=None if source else queue_items,
@@ -91,17 +87,36 @@ def _task(
 
 
 def _load(name: str, snapshots: Sequence[Snapshot]) -> Curve:
-    """Items per second on each stream of the source; what was not measured is as in the interval before."""
+    """Items per second on each stream of the source; what was not measured is as in the interval before.
+
+    A rate between those of the intervals around it is a step inside its interval. A source that began inside
+    the first one has sent less in it than its rate says.
+    """
     streams = max(1, len(snapshots[0].streams_out_of(name)))
     known = [snapshot.tasks[name].rate_total for snapshot in snapshots]
-    rate = next((value for value in known if value is not None), None)
-    if rate is None:
+    first = next((value for value in known if value is not None), None)
+    if first is None:
         raise ModelError(f"task {name!r}: the recording has no rate_total of this source")
-    steps = []
-    for snapshot, measured in zip(snapshots, known, strict=True):
-        rate = rate if measured is None else measured
-        steps.append((snapshot.interval_s, rate / streams))
-    return Curve.steps(steps)
+    rates: list[float] = []
+    for measured in known:
+        rates.append(measured if measured is not None else rates[-1] if rates else first)
+    silent_s = _silent_s(snapshots[0], name, rates[0])
+    steps = [(silent_s, 0.0), (snapshots[0].interval_s - silent_s, rates[0])]
+    for before, snapshot, rate, after in zip(
+        rates, snapshots[1:], rates[1:], [*rates[2:], rates[-1]], strict=False
+    ):
+        inside = min(before, after) < rate < max(before, after)
+        late_s = snapshot.interval_s * ((rate - before) / (after - before) if inside else 0.0)
+        steps += [(snapshot.interval_s - late_s, before if inside else rate), (late_s, after)]
+    return Curve.steps([(span_s, rate / streams) for span_s, rate in steps if span_s > _SHORTEST_S])
+
+
+def _silent_s(first: Snapshot, name: str, rate_per_s: float) -> float:
+    """How long a source sent nothing at the beginning of the first interval."""
+    sent = first.tasks[name].emitted_total
+    if sent is None or not rate_per_s:
+        return 0.0
+    return max(0.0, first.interval_s - sent / rate_per_s)
 
 
 def _stream(stream: StreamStats, snapshots: Sequence[Snapshot]) -> StreamModel:

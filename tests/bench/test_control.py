@@ -177,15 +177,6 @@ def counting(tasks: dict[str, Any]) -> Snapshot:
     return decode_snapshot({"version": 1, "interval_s": INTERVAL_S, "tasks": tasks, "streams": streams})
 
 
-def test_word_count_began_when_its_sentences_were_sent_from() -> None:
-    turn = words([(1, 1)], cycles_each=3)
-    for place, (cycle, sent) in enumerate(zip(turn.cycles, (30.0, 110.0, 90.0), strict=True)):
-        source = msgspec.structs.replace(cycle.snapshot.tasks["source"], emitted_total=sent)
-        shot = msgspec.structs.replace(cycle.snapshot, tasks={**cycle.snapshot.tasks, "source": source})
-        turn.cycles[place] = Cycle(cycle.number, BEGAN_AT_S + 2.0 * (place + 1), shot, cycle.decision)
-    assert turn.began_at_s() == pytest.approx(BEGAN_AT_S + 4.0 - 140.0 / 50.0)
-
-
 def test_word_count_takes_one_step_and_stays() -> None:
     best = control_wordcount.OPTIMUM
     assert best == (5, 10)
@@ -231,24 +222,6 @@ def test_only_the_time_with_the_wide_bound_is_simulated() -> None:
     one = controlled(40.0, lambda _: 1.0, [1] * 20)
     turn = control_batching.Turn(one, span(10.0, 20.0, 1.0), tightened_s=20.0)
     assert turn.cycles_before_tightening() == one.cycles[:10]
-
-
-def test_a_load_that_changes_inside_an_interval_comes_from_its_profile() -> None:
-    cycles = [Cycle(n, BEGAN_AT_S + 2.0 * (n + 1), snapshot(4), decision("static", 4)) for n in range(5)]
-    profile = control_reaction.doubling(3.0, 7.0)
-
-    def load(begin: int, began_at_s: float = BEGAN_AT_S) -> list[float]:
-        recorded = control_simulator.Recorded(
-            cycles, control_plan("static"), profile=profile, began_at_s=began_at_s
-        )
-        curve = recorded.load_from(begin)
-        assert curve is not None
-        return [curve.at(0.5 + second) for second in range(3)]
-
-    assert load(0) == [1000.0, 1000.0, 1000.0]
-    assert load(1) == [1000.0, 2000.0, 2000.0]
-    assert load(0, BEGAN_AT_S + 1.0) == [0.0, 1000.0, 1000.0]
-    assert control_simulator.Recorded(cycles, control_plan("static")).load_from(1) is None
 
 
 def test_experiments_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:

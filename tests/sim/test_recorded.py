@@ -23,6 +23,8 @@ from tests.sim.flows import pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.stats.snapshot import Snapshot
+
 LOAD = Curve.steps([(30.0, 200.0), (30.0, 600.0), (30.0, 200.0)])
 
 
@@ -68,6 +70,24 @@ def test_the_time_on_the_way_is_what_neither_batching_nor_the_queue_explains(rec
 
 def replicas(run: Run) -> list[int]:
     return [point.replicas["work"] for point in run.points]
+
+
+def test_a_step_inside_an_interval_and_a_start_inside_the_first(recording: Path) -> None:
+    """100/s for half of the second interval, then 300/s; of the first one nothing came for 3 s."""
+    first = next(read_snapshots(recording))
+
+    def interval(rate: float, sent: float) -> Snapshot:
+        source = msgspec.structs.replace(first.tasks["source"], rate_total=rate, emitted_total=sent)
+        return msgspec.structs.replace(first, tasks={**first.tasks, "source": source})
+
+    seen = [interval(100.0, 200.0), interval(200.0, 1000.0), interval(300.0, 1500.0), interval(300.0, 0.0)]
+    load = recorded_model(seen).task("source").load
+    assert load is not None
+    assert (load.from_s, load.values) == (
+        (0.0, 3.0, 5.0, 7.5, 10.0, 15.0),
+        (0.0, 100.0, 100.0, 300.0, 300.0, 300.0),
+    )
+    assert load.area_until(20.0) == 200.0 + 1000.0 + 1500.0 + 1500.0
 
 
 def test_simulating_the_recording_repeats_the_run(recording: Path) -> None:

@@ -43,7 +43,7 @@ def test_others_are_refused(option: str, message: str) -> None:
 
 def test_explain_takes_them() -> None:
     shown = CliRunner().invoke(app, ["explain", "wordcount", "-o", "counters=7"]).output
-    assert "elastic(1, 40, initial=7, pool=24)" in shown
+    assert "elastic(1, 40, initial=7, pool=40)" in shown
 
 
 @pytest.mark.parametrize(

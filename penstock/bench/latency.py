@@ -1,11 +1,11 @@
 """One Python hop against a JVM-only hop, Spark's own way into Python, and micro-batches; and three hops.
 
 A Python hop is a shuffle and the Python stage behind it: one hop is source -> sink, three hops are
-source -> task -> task -> sink. The JVM-only hop is a shuffle with source and sink in the JVM, in the same
-session with the same settings. Shown beside them, without a bar, is source -> task -> forward sink: one
-shuffle with two Python stages behind it, in the same Spark task. 1,000 items/s of 32 bytes, envelopes shipped
-at once. No boundary between batches lies in the window of a contestant; what they cost is the bench
-`boundary`.
+source -> task -> task -> sink. The words can also be read as source -> task -> forward sink, one shuffle with
+two Python stages behind it in the same Spark task; both readings are held against the bar. The JVM-only hop
+is a shuffle with source and sink in the JVM, in the same session with the same settings. 1,000 items/s of 32
+bytes, envelopes shipped at once. No boundary between batches lies in the window of a contestant; what they
+cost is the bench `boundary`.
 """
 
 from dataclasses import asdict, dataclass
@@ -121,7 +121,6 @@ def summarise(turns: dict[str, list[LatencySummary | None]]) -> Result:
     """Figures and checks from all turns."""
     mean = {name: middle_mean_ms(results) for name, results in turns.items()}
     figures: dict[str, Any] = {f"{name}_mean_ms": value for name, value in mean.items()}
-    figures["task_and_sink_over_jvm_hop"] = ratio(mean["penstock_task_and_sink"], mean["jvm_hop"])
     figures["map_in_arrow_batch"] = ARROW_BATCH
     figures["turns"] = {
         name: [None if turn is None else asdict(turn) for turn in results] for name, results in turns.items()
@@ -129,6 +128,9 @@ def summarise(turns: dict[str, list[LatencySummary | None]]) -> Result:
     own = [turn for name in turns if name.startswith("penstock") for turn in turns[name] if turn is not None]
     lags = [turn.source_lag_p99_ms for turn in own if turn.source_lag_p99_ms is not None]
     checks = [
+        Check(
+            "task and sink / JVM-only hop", ratio(mean["penstock_task_and_sink"], mean["jvm_hop"]), "<=", 2.0
+        ),
         Check("one hop / JVM-only hop", ratio(mean["penstock_1_hop"], mean["jvm_hop"]), "<=", 2.0),
         Check("one hop / micro-batch", ratio(mean["penstock_1_hop"], mean["micro_batch"]), "<=", 1 / 50),
         Check("three hops / one hop", ratio(mean["penstock_3_hops"], mean["penstock_1_hop"]), "<=", 3.5),

@@ -67,5 +67,7 @@ def _end(job: penstock.Job) -> None:
     """Spark has a lot to say when it is stopped inside a batch."""
     context = SparkContext.getOrCreate()
     context.setLogLevel("OFF")
-    job.stop(_ABANDON)
-    context.setLogLevel("ERROR")
+    try:
+        job.stop(_ABANDON)
+    finally:
+        context.setLogLevel("ERROR")

@@ -34,7 +34,7 @@ def predict(recorded: Recorded) -> tuple[list[Snapshot], Run]:
     plan = recorded.plan
     begin = min(round(recorded.begin_s / plan.interval_s), len(recorded.cycles) - 1)
     snapshots = [cycle.snapshot for cycle in recorded.cycles[begin:]]
-    model = recorded_model(snapshots, replica_start_s=REPLICA_START_S)
+    model = recorded_model(snapshots, replica_start_s=REPLICA_START_S, from_start=begin == 0)
     return snapshots, simulate(model, plan.create_policy(), seed=1)
 
 

@@ -70,6 +70,7 @@ def part(runs: Runs) -> Part:
             Check("twitter: sentiments held", figures.kept["sentiments"].share_held, ">=", 0.96),
             Check("twitter: replicas, busiest over quietest quarter", follows, ">=", 1.5),
             Check("twitter: sentiment in the crowd over before", grown["sentiment"], ">=", 1.5),
+            Check("twitter: any other task in the crowd over before", others, "<=", 1.2),
             Check(
                 "twitter: growth of sentiment over that of any other task",
                 ratio(grown["sentiment"], others),

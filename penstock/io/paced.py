@@ -2,6 +2,7 @@
 
 import inspect
 import time
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from penstock.io.protocol import SourceClock
 from penstock.io.schedule import NS_PER_S, Schedule, as_schedule
 
 Make = Callable[..., Any]
+_AHEAD = 128
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class PacedReader:
     sleep: Callable[[float], None] = time.sleep
     _zero_ns: int = field(init=False)
     _end: int | None = field(init=False)
-    _next_due_ns: int | None = field(init=False, default=None)
+    _ahead_ns: list[int] = field(init=False, default_factory=list)
+    """Due times from the offset on, worked out before the source sleeps and not when an item is due."""
 
     def __post_init__(self) -> None:
         first_s = self.source.schedule.due_s(self.clock.run_offset * self.source.partitions)
@@ -66,13 +69,14 @@ class PacedReader:
     def read(self, limit: int, wait_s: float) -> tuple[list[Any], list[int] | None] | None:
         if self._end is not None and self.offset >= self._end:
             return None
-        if self._next_due_ns is None:
-            self._next_due_ns = self._due_ns(1)[0]
+        if not self._ahead_ns:
+            self._look_ahead()
+        next_ns = self._ahead_ns[0]
         now_ns = self.now_ns()
-        if self._next_due_ns > now_ns:
-            self.sleep(min(wait_s, (self._next_due_ns - now_ns) / NS_PER_S))
+        if next_ns > now_ns:
+            self.sleep(min(wait_s, (next_ns - now_ns) / NS_PER_S))
             now_ns = self.now_ns()
-            if self._next_due_ns > now_ns:
+            if next_ns > now_ns:
                 return [], None
         due = self._due_by(now_ns, limit)
         source, first = self.source, self.offset
@@ -83,7 +87,6 @@ class PacedReader:
         else:
             items = [make(partition, index, seed) for index in indexes]
         self.offset += len(items)
-        self._next_due_ns = None
         return items, due
 
     def close(self) -> None:
@@ -91,20 +94,21 @@ class PacedReader:
 
     def _due_by(self, now_ns: int, limit: int) -> list[int]:
         """Due times, up to now, of at most `limit` items from the offset on; there is at least one."""
-        passed = self.source.schedule.items_by((now_ns - self._zero_ns) / NS_PER_S)
-        # One more than the estimate, cut below: the due times decide, not the rounding of the estimate.
-        behind = int(passed - self.partition) // self.source.partitions + 2 - self.offset
-        due = self._due_ns(max(1, min(limit, behind)))
-        while due[-1] > now_ns and len(due) > 1:
-            due.pop()
+        while len(self._ahead_ns) < limit and self._ahead_ns[-1] <= now_ns and self._look_ahead():
+            pass
+        count = bisect_right(self._ahead_ns, now_ns, 0, min(limit, len(self._ahead_ns)))
+        due, self._ahead_ns = self._ahead_ns[:count], self._ahead_ns[count:]
         return due
 
-    def _due_ns(self, count: int) -> list[int]:
+    def _look_ahead(self) -> bool:
+        """Work out some more due times; False if there are none."""
+        begin, count = self.offset + len(self._ahead_ns), _AHEAD
         if self._end is not None:
-            count = min(count, self._end - self.offset)
+            count = min(count, self._end - begin)
         source, zero_ns = self.source, self._zero_ns
-        first = self.offset * source.partitions + self.partition
-        return [zero_ns + at for at in source.schedule.due_ns(first, source.partitions, count)]
+        first = begin * source.partitions + self.partition
+        self._ahead_ns += [zero_ns + at for at in source.schedule.due_ns(first, source.partitions, count)]
+        return count > 0
 
 
 def paced(

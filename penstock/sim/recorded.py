@@ -41,11 +41,13 @@ def recorded_model(
     gaps: Distribution | None = None,
     queue_items: int | None = None,
     replica_start_s: float = 0.0,
+    from_start: bool = True,
 ) -> FlowModel:
     """The flow of a recording, with its load over time and its first numbers of replicas.
 
     What a recording does not tell may be said: how regular the source is (`gaps`, by default as regular as
-    can be), how long a queue may become, and how long a new replica takes.
+    can be), how long a queue may become, how long a new replica takes, and that these snapshots are not the
+    first of their run.
     """
     if not snapshots:
         raise ModelError("a recording without snapshots cannot be simulated")
@@ -53,7 +55,7 @@ def recorded_model(
     interval_s = statistics.fmean(snapshot.interval_s for snapshot in snapshots)
     return FlowModel(
         name,
-        tuple(_task(task, snapshots, gaps, queue_items) for task in first.topological_order()),
+        tuple(_task(task, snapshots, gaps, queue_items, from_start) for task in first.topological_order()),
         tuple(_stream(stream, snapshots) for stream in first.streams),
         tuple(first.constraints),
         ClusterModel(cores_per_worker=_CORES, replica_start_s=replica_start_s),
@@ -63,7 +65,11 @@ def recorded_model(
 
 
 def _task(
-    name: str, snapshots: Sequence[Snapshot], gaps: Distribution | None, queue_items: int | None
+    name: str,
+    snapshots: Sequence[Snapshot],
+    gaps: Distribution | None,
+    queue_items: int | None,
+    from_start: bool,
 ) -> TaskModel:
     begin = snapshots[0].tasks[name]
     seen = [snapshot.tasks[name] for snapshot in snapshots]
@@ -77,7 +83,7 @@ def _task(
         maximum=(begin.max or begin.parallelism) if begin.elastic else None,
         service_s=0.0 if source else (_mean(seen, lambda task: task.service_ms) or 0.0) / 1000.0,
         service=Gamma(cv) if cv is not None and cv > _LEAST_CV else Deterministic(),
-        load=_load(name, snapshots) if source else None,
+        load=_load(name, snapshots, from_start) if source else None,
         gaps=Deterministic() if gaps is None else gaps,
         latency=begin.latency_kind or "read_ready",
         queue_items=None if source else queue_items,
@@ -86,11 +92,11 @@ def _task(
     )
 
 
-def _load(name: str, snapshots: Sequence[Snapshot]) -> Curve:
+def _load(name: str, snapshots: Sequence[Snapshot], from_start: bool) -> Curve:
     """Items per second on each stream of the source; what was not measured is as in the interval before.
 
     A rate between those of the intervals around it is a step inside its interval. A source that began inside
-    the first one has sent less in it than its rate says.
+    the first one of its run has sent less in it than its rate says.
     """
     streams = max(1, len(snapshots[0].streams_out_of(name)))
     known = [snapshot.tasks[name].rate_total for snapshot in snapshots]
@@ -100,7 +106,7 @@ def _load(name: str, snapshots: Sequence[Snapshot]) -> Curve:
     rates: list[float] = []
     for measured in known:
         rates.append(measured if measured is not None else rates[-1] if rates else first)
-    silent_s = _silent_s(snapshots[0], name, rates[0])
+    silent_s = _silent_s(snapshots[0], name, rates[0]) if from_start else 0.0
     steps = [(silent_s, 0.0), (snapshots[0].interval_s - silent_s, rates[0])]
     for before, snapshot, rate, after in zip(
         rates, snapshots[1:], rates[1:], [*rates[2:], rates[-1]], strict=False

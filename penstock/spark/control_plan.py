@@ -19,7 +19,7 @@ _SHORTEST_S = 1.0
 _NOTHING_TO_WAIT_FOR: dict[str, Any] = {
     "warm_up_s": 0.0,
     "apply_timeout_s": 0.0,
-    "cool_down_s": 0.0,
+    "cool_down_intervals": 0,
     "ineffective_gain": None,
     "rollback_tolerance": None,
 }

@@ -50,8 +50,7 @@ class Address:
     stage: int
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """An envelope as its receiver sees it."""
 
     stream: int

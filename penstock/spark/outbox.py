@@ -8,7 +8,7 @@ Shipping holds the lock, so the envelopes of a channel leave in order.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from penstock.flow.graph import ITEM_ID, Stream
@@ -75,12 +75,13 @@ class OutStream:
         self.active: Sequence[Channel] = ()
         self._outbox = outbox
         self._turn = 0
-        self._put = {
+        self.put: Callable[[Any], None] = {
             "round_robin": self._put_in_turn,
             "key": self._put_by_key,
             "broadcast": self._put_to_all,
             "forward": self._put_to_twin,
         }[spec.wiring]
+        """Send an item to whom the wiring says."""
 
     def lay(self, route: Route, active: int) -> None:
         """Take up the addresses of a batch; nothing is open at that time."""
@@ -90,10 +91,6 @@ class OutStream:
     def activate(self, count: int) -> None:
         """From the next item on, send to the first `count` replicas. One assignment, so no lock."""
         self.active = tuple(self.pool[: max(1, count)])
-
-    def put(self, item: Any) -> None:
-        """Send an item to whom the wiring says."""
-        self._put(item)
 
     def _put_in_turn(self, item: Any) -> None:
         active = self.active
@@ -271,9 +268,10 @@ class Outbox:
         if self.with_ids:
             ids = channel.ids[:count]
             del channel.ids[:count]
-        parts = list(self._parts(stream, _Part(items, ids, tags)))
-        for left, (part, body) in enumerate(parts, 1 - len(parts)):
-            if acknowledging and not left:
+        parts = self._parts(stream, _Part(items, ids, tags))
+        last = len(parts) - 1
+        for index, (part, body) in enumerate(parts):
+            if acknowledging and index == last:
                 self.acknowledged = max(self.acknowledged, self.done_input())
             self._send_envelope(stream, channel, part, body)
 
@@ -301,23 +299,21 @@ class Outbox:
         if took_ns > _PROMPT_NS:
             self.waited_ns += took_ns
 
-    def _parts(self, stream: OutStream, part: "_Part") -> Iterator[tuple["_Part", bytes]]:
+    def _parts(self, stream: OutStream, part: "_Part") -> list[tuple["_Part", bytes]]:
         """Code the items, in as many envelopes as it takes.
 
         What cannot be coded, or is too large, is halved until the items at fault stand alone: those are
         handed to the error policy, and all others travel in their order.
         """
         try:
-            body = _dump(part.items, stream)
+            return [(part, _dump(part.items, stream))]
         except Exception as problem:  # noqa: BLE001 - a user's item may raise anything when coded
-            if len(part.items) == 1:
-                self.on_unshippable(stream, part.items[0], problem)
-                return
-            middle = len(part.items) // 2
-            yield from self._parts(stream, part.cut(0, middle))
-            yield from self._parts(stream, part.cut(middle, len(part.items)))
-        else:
-            yield part, body
+            count = len(part.items)
+            if count > 1:
+                halves = part.cut(0, count // 2), part.cut(count // 2, count)
+                return [coded for half in halves for coded in self._parts(stream, half)]
+            self.on_unshippable(stream, part.items[0], problem)
+            return []
 
 
 class _Part(NamedTuple):

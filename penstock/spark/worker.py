@@ -157,7 +157,7 @@ class Worker:
                     return bool(body[0])
             if not self._wait():
                 self._acknowledge()
-            self._between_items()
+                self._between_items()
 
     def _between_items(self) -> None:
         for runner in self._chain.runners:

@@ -88,6 +88,9 @@ def test_a_step_inside_an_interval_and_a_start_inside_the_first(recording: Path)
         (0.0, 100.0, 100.0, 300.0, 300.0, 300.0),
     )
     assert load.area_until(20.0) == 200.0 + 1000.0 + 1500.0 + 1500.0
+    later = recorded_model(seen, from_start=False).task("source").load
+    assert later is not None
+    assert later.area_until(5.0) == 500.0
 
 
 def test_simulating_the_recording_repeats_the_run(recording: Path) -> None:

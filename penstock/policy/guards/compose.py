@@ -121,7 +121,7 @@ def guarded(policy: Policy[M], parameters: GuardParameters | None = None) -> Gua
         ScaleDownWindow(own.scale_down_window_s),
         DeadBand(own.dead_band, own.dead_band_s),
         MaximumStep(own.max_step_up, own.max_step_down),
-        CoolDown(own.cool_down_s),
+        CoolDown(own.cool_down_intervals),
     ]
     if own.rollback_tolerance is not None:
         guards.append(

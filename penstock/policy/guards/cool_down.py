@@ -1,10 +1,12 @@
 """After a change the flow is left alone until the change has shown its effect.
 
-After a scale-up nothing is scaled for `cool_down_s`; after a scale-down only further scale-downs wait, so
-that a rising load is answered at once (Nephele's public code: two rounds after a scale-up, none after a
-scale-down).
+After a scale-up nothing is scaled for `cool_down_intervals`; after a scale-down only further scale-downs wait,
+so that a rising load is answered at once (Nephele's public code: two rounds after a scale-up, none after a
+scale-down). Rounds and not seconds, since what a change brought shows in the intervals after it, however long
+they are.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -25,7 +27,7 @@ class CoolDownMemory:
 class CoolDown:
     """The guard `cool_down`."""
 
-    cool_down_s: float
+    cool_down_intervals: int
     name: ClassVar[str] = "cool_down"
 
     def initial_memory(self) -> CoolDownMemory:
@@ -37,11 +39,11 @@ class CoolDown:
     ) -> tuple[Decision, CoolDownMemory]:
         """Refuse what comes too early."""
         for task, (before, after) in changes(seen.snapshot, proposed).items():
-            last_s, what = memory.up_s, "scale-up"
-            if not self._recent(last_s, seen.now_s) and after < before:
-                last_s, what = memory.down_s, "scale-down"
-            if last_s is not None and self._recent(last_s, seen.now_s):
-                why = f"{seen.now_s - last_s:g} of {self.cool_down_s:g} s since the last {what}"
+            passed, what = _intervals_since(memory.up_s, seen), "scale-up"
+            if passed >= self.cool_down_intervals and after < before:
+                passed, what = _intervals_since(memory.down_s, seen), "scale-down"
+            if passed < self.cool_down_intervals:
+                why = f"{passed:g} of {self.cool_down_intervals} intervals since the last {what}"
                 proposed = allow(proposed, self.name, task, before=before, allowed=before, why=why)
         return proposed, memory
 
@@ -54,5 +56,7 @@ class CoolDown:
             memory = replace(memory, down_s=seen.now_s)
         return memory
 
-    def _recent(self, last_s: float | None, now_s: float) -> bool:
-        return last_s is not None and now_s - last_s < self.cool_down_s
+
+def _intervals_since(last_s: float | None, seen: Seen) -> float:
+    """How many intervals ago; they are not all equally long, so to the nearest."""
+    return math.inf if last_s is None else round((seen.now_s - last_s) / seen.snapshot.interval_s)

@@ -71,13 +71,14 @@ class GuardParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             extra={"unit": "share"},
         ),
     ] = 0.6
-    cool_down_s: Annotated[
-        Seconds,
+    cool_down_intervals: Annotated[
+        int,
         Meta(
+            ge=0,
             description="Nothing is scaled so long after a scale-up, and nothing down after a scale-down.",
-            extra={"unit": "s"},
+            extra={"unit": "intervals"},
         ),
-    ] = 10.0
+    ] = 2
     ineffective_gain: Annotated[
         Share | None,
         Meta(

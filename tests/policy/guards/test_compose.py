@@ -17,7 +17,7 @@ from tests.policy.guards.scripted import Scripted, snapshot, task
 from tests.policy.linear_flows import WORD_COUNT
 
 FREE = GuardParameters(
-    scale_down_window_s=0, cool_down_s=0, max_step_down=None, ineffective_gain=None, rollback_tolerance=None
+    scale_down_window_s=0, cool_down_intervals=0, max_step_down=None, ineffective_gain=None, rollback_tolerance=None
 )
 
 
@@ -89,7 +89,7 @@ def test_a_task_the_policy_forgot_stays() -> None:
 
 def test_undoing_a_change_does_not_wait_for_the_cool_down() -> None:
     patient = GuardParameters(
-        scale_down_window_s=0, cool_down_s=1000, max_step_down=None, rollback_settle_s=5
+        scale_down_window_s=0, cool_down_intervals=200, max_step_down=None, rollback_settle_s=5
     )
     policy = guarded(Scripted({"a": 2}), patient)
     memory = policy.initial_memory()
@@ -111,7 +111,7 @@ counts = st.integers(1, 30)
 def test_never_outside_limits_or_budget_and_deterministic(
     wanted: list[tuple[int, int]], least: int, most: int, slots: int
 ) -> None:
-    parameters = GuardParameters(slot_budget=slots, scale_down_window_s=5, cool_down_s=5)
+    parameters = GuardParameters(slot_budget=slots, scale_down_window_s=5, cool_down_intervals=1)
     policy = guarded(Scripted(*[{"a": a, "b": b} for a, b in wanted]), parameters)
     memory = policy.initial_memory()
     now = {"a": least, "b": least}

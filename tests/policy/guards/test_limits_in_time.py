@@ -1,5 +1,6 @@
 """Warm-up, cool-down, activation and the scale-down window."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,9 +23,18 @@ def test_warm_up_holds_everything_back_at_the_start() -> None:
 
 def test_after_a_scale_up_nothing_is_scaled() -> None:
     script = [(snapshot(a=1), {"a": 3}), (snapshot(a=3), {"a": 5}), (snapshot(a=3), {"a": 5})]
-    decisions = steps(CoolDown(10), script)
+    decisions = steps(CoolDown(2), script)
     assert [d.parallelism["a"] for d in decisions] == [3, 3, 5]
-    assert decisions[1].refused[0].why == "5 of 10 s since the last scale-up"
+    assert decisions[1].refused[0].why == "1 of 2 intervals since the last scale-up"
+
+
+def test_cool_down_counts_intervals_however_long_they_are() -> None:
+    script = [
+        (msgspec.structs.replace(snapshot(a=before), interval_s=2.01), {"a": after})
+        for before, after in ((1, 3), (3, 5), (3, 5))
+    ]
+    decisions = steps(CoolDown(2), script, interval_s=1.99)
+    assert [d.parallelism["a"] for d in decisions] == [3, 3, 5]
 
 
 def test_after_a_scale_down_only_scale_downs_wait() -> None:
@@ -32,9 +42,9 @@ def test_after_a_scale_down_only_scale_downs_wait() -> None:
         (snapshot(a=9, b=2), {"a": 5, "b": 2}),
         (snapshot(a=5, b=2), {"a": 3, "b": 4}),
     ]
-    decisions = steps(CoolDown(10), script)
+    decisions = steps(CoolDown(2), script)
     assert decisions[1].parallelism == {"a": 5, "b": 4}
-    assert decisions[1].refused[0].why == "5 of 10 s since the last scale-down"
+    assert decisions[1].refused[0].why == "1 of 2 intervals since the last scale-down"
 
 
 @pytest.mark.parametrize(("rule", "expected"), [("last", 4), ("max", 7), ("median", 5)])

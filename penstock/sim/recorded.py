@@ -55,7 +55,10 @@ def recorded_model(
     interval_s = statistics.fmean(snapshot.interval_s for snapshot in snapshots)
     return FlowModel(
         name,
-        tuple(_task(task, snapshots, gaps, queue_items, from_start) for task in first.topological_order()),
+        tuple(
+            _task(task, snapshots, gaps, queue_items, from_start=from_start)
+            for task in first.topological_order()
+        ),
         tuple(_stream(stream, snapshots) for stream in first.streams),
         tuple(first.constraints),
         ClusterModel(cores_per_worker=_CORES, replica_start_s=replica_start_s),
@@ -69,6 +72,7 @@ def _task(
     snapshots: Sequence[Snapshot],
     gaps: Distribution | None,
     queue_items: int | None,
+    *,
     from_start: bool,
 ) -> TaskModel:
     begin = snapshots[0].tasks[name]
@@ -83,7 +87,7 @@ def _task(
         maximum=(begin.max or begin.parallelism) if begin.elastic else None,
         service_s=0.0 if source else (_mean(seen, lambda task: task.service_ms) or 0.0) / 1000.0,
         service=Gamma(cv) if cv is not None and cv > _LEAST_CV else Deterministic(),
-        load=_load(name, snapshots, from_start) if source else None,
+        load=_load(name, snapshots, from_start=from_start) if source else None,
         gaps=Deterministic() if gaps is None else gaps,
         latency=begin.latency_kind or "read_ready",
         queue_items=None if source else queue_items,
@@ -92,7 +96,7 @@ def _task(
     )
 
 
-def _load(name: str, snapshots: Sequence[Snapshot], from_start: bool) -> Curve:
+def _load(name: str, snapshots: Sequence[Snapshot], *, from_start: bool) -> Curve:
     """Items per second on each stream of the source; what was not measured is as in the interval before.
 
     A rate between those of the intervals around it is a step inside its interval. A source that began inside

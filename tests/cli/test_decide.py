@@ -172,7 +172,7 @@ def test_a_bad_line_is_named_and_nothing_is_decided(tmp_path: Path) -> None:
         (["-", "--policy", "ds3"], "policy 'ds3' is not known; did you mean 'ds2'?"),
         (["-", "--policy", "ds2", "--set", "ds2.min_chang=1"], "did you mean 'min_change'?"),
         (["-", "--policy", "ds2", "--set", "mape.step=1"], "setting 'mape.step'"),
-        (["-", "--policy", "ds2", "--set", "guards.cool_down_intervals=1"], "setting 'guards.cool_down_intervals'"),
+        (["-", "--policy", "ds2", "--set", "guards.warm_up_s=1"], "setting 'guards.warm_up_s'"),
         (["-", "--policy", "ds2", "--set", "ds2.min_change=-1"], "setting 'ds2.min_change'"),
         (["--policy", "ds2"], "SNAPSHOT is missing; name a file, or - for standard input"),
         (["no/such.json", "--policy", "ds2"], "no/such.json: cannot be read: No such file or directory"),

@@ -1,9 +1,9 @@
 """After a change the flow is left alone until the change has shown its effect.
 
-After a scale-up nothing is scaled for `cool_down_intervals`; after a scale-down only further scale-downs wait,
-so that a rising load is answered at once (Nephele's public code: two rounds after a scale-up, none after a
-scale-down). Rounds and not seconds, since what a change brought shows in the intervals after it, however long
-they are.
+After a scale-up nothing is scaled for `cool_down_intervals`; after a scale-down only further scale-downs
+wait, so that a rising load is answered at once (Nephele's public code: two rounds after a scale-up, none
+after a scale-down). Rounds and not seconds, since what a change brought shows in the intervals after it,
+however long they are.
 """
 
 import math

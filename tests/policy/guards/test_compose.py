@@ -17,7 +17,11 @@ from tests.policy.guards.scripted import Scripted, snapshot, task
 from tests.policy.linear_flows import WORD_COUNT
 
 FREE = GuardParameters(
-    scale_down_window_s=0, cool_down_intervals=0, max_step_down=None, ineffective_gain=None, rollback_tolerance=None
+    scale_down_window_s=0,
+    cool_down_intervals=0,
+    max_step_down=None,
+    ineffective_gain=None,
+    rollback_tolerance=None,
 )
 
 

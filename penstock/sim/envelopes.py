@@ -10,6 +10,9 @@ Two kernels compute the same thing. `close_by_row` walks along the items of all 
 vector operation per turn: best for many channels with few items each). `close_by_jump` walks from envelope to
 envelope by binary search (best for few or unequal channels). Both see only the items of one time step; an
 envelope that stays open is continued by the next step.
+
+That is how Nephele batches. On Spark a sender has one timer for all channels of a stream: it starts with the
+first item that finds nothing open in any of them, and all ship together; `close_together`.
 """
 
 from __future__ import annotations
@@ -211,6 +214,28 @@ def close_by_jump(
     return _closed(
         times, channels, base, base + size - 1, 1, size, emit_sum, joined, lifetime_s, limit, before
     )
+
+
+def close_together(
+    times: Floats, counts: Ints, channel: Ints, lifetime_s: Floats, before: OpenEnvelopes
+) -> ClosedRuns:
+    """All channels of a sender ship at once; `times` is sorted by sender (`counts` long), then time.
+
+    The runs are of items in the stable order of their channels. Nothing fills an envelope.
+    """
+    slots = before.deadline.size // counts.size
+    until = before.deadline.reshape(-1, slots).max(axis=1)
+    timers = OpenEnvelopes(until, np.zeros(counts.size, dtype=np.int64))
+    waves = close_by_jump(times, counts, lifetime_s[::slots], None, timers)
+    order = np.argsort(channel, kind="stable")
+    channels, wave = channel[order], np.repeat(np.arange(waves.size.size), waves.size)[order]
+    base = np.flatnonzero((np.diff(channels, prepend=-1) != 0) | (np.diff(wave, prepend=-1) != 0))
+    size = np.diff(base, append=times.size)
+    channels, wave = channels[base], wave[base]
+    joins = ~waves.opens[wave] & (before.deadline[channels] > NOTHING_OPEN)
+    filled = np.where(joins, before.filled[channels], 0) + size
+    emit_sum = sums_of_runs(times[order], size)
+    return ClosedRuns(channels, base, 1, size, waves.ships_at[wave], emit_sum, ~joins, filled)
 
 
 def _closed(

@@ -87,7 +87,8 @@ class StreamModel:
     """A stream. `ratio` is how many items it carries per item its sender finishes.
 
     With `only_via`, only items that came by that stream into the sender count for the ratio. `limit_items`
-    is how many items fill an envelope.
+    is how many items fill an envelope. `together`: a sender has one timer for all its channels, as on Spark,
+    and not one for each, as in Nephele; envelopes then have no limit.
     """
 
     sender: str
@@ -95,6 +96,7 @@ class StreamModel:
     wiring: Wiring = "round_robin"
     lifetime_ms: float = 0.0
     limit_items: int | None = None
+    together: bool = False
     ratio: Curve = field(default_factory=lambda: Curve.constant(1.0))
     only_via: str | None = None
     costs: Costs = field(default_factory=Costs)

@@ -138,6 +138,7 @@ def _stream(stream: StreamStats, snapshots: Sequence[Snapshot]) -> StreamModel:
         stream.receiver,
         stream.wiring,
         lifetime_ms=stream.batch_lifetime_ms or 0.0,
+        together=True,
         ratio=Curve.constant(_ratio(sender, len(snapshots[0].streams_out_of(stream.sender)))),
         costs=Costs(transport_s=statistics.median(known) / 1000.0 if known else 0.0),
         keys=_KEYS if stream.wiring == "key" else None,

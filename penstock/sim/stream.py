@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.sim.envelopes import ClosedRuns, Grid, OpenEnvelopes, close_by_jump, close_by_row
+from penstock.sim.envelopes import (
+    ClosedRuns,
+    Grid,
+    OpenEnvelopes,
+    close_by_jump,
+    close_by_row,
+    close_together,
+)
 from penstock.sim.parts import Emitted, Parts, concatenated
 
 if TYPE_CHECKING:
@@ -113,6 +120,7 @@ class Stream:
         origins = emitted.origin
         if (
             self.model.wiring != "key"
+            and not self.model.together
             and self.lifetime_s > 0.0
             and self._open.deadline.size >= _MANY_CHANNELS
         ):
@@ -122,8 +130,11 @@ class Stream:
             if self.lifetime_s == 0.0:
                 return self._at_once(emitted, channel)
             order = np.argsort(channel, kind="stable")
-            counts = np.bincount(channel, minlength=self._open.deadline.size).astype(np.int64)
-            runs = close_by_jump(emitted.time[order], counts, self._lifetimes(), limit, self._open)
+            if self.model.together:
+                runs = close_together(emitted.time, emitted.counts, channel, self._lifetimes(), self._open)
+            else:
+                counts = np.bincount(channel, minlength=self._open.deadline.size).astype(np.int64)
+                runs = close_by_jump(emitted.time[order], counts, self._lifetimes(), limit, self._open)
             origins = origins[order]
         self._phase = (self._phase + emitted.counts) % self._slots
         self.envelopes_per_item = float(runs.opens.sum()) / emitted.time.size

@@ -1,4 +1,4 @@
-"""Both envelope kernels against items sent one after the other."""
+"""The envelope kernels against items sent one after the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.sim.envelopes import ClosedRuns, Grid, OpenEnvelopes, close_by_jump, close_by_row
+from penstock.sim.envelopes import (
+    NOTHING_OPEN,
+    ClosedRuns,
+    Grid,
+    OpenEnvelopes,
+    close_by_jump,
+    close_by_row,
+    close_together,
+)
 
 Shown = list[tuple[int, int, float, float, bool, int]]
 
@@ -93,6 +101,47 @@ def test_jumps_close_envelopes_as_single_items_do(case: Case) -> None:
     counts = np.bincount(channel, minlength=case.before.deadline.size).astype(np.int64)
     runs = close_by_jump(case.grid.times[order], counts, case.lifetime_s, case.limit, case.before)
     assert shown(runs) == one_by_one(case)
+
+
+def one_timer(case: Case, before: OpenEnvelopes) -> Shown:
+    """Every item in turn: when the timer of its sender has run out, it starts it again."""
+    slots = case.grid.slots
+    timer = before.deadline.reshape(-1, slots).max(axis=1)
+    wave = np.zeros(timer.size, dtype=int)
+    runs: dict[tuple[int, int], list[float]] = {}
+    ships: dict[tuple[int, int], float] = {}
+    for channel, time in zip(case.grid.channel_of_items(), case.grid.times, strict=True):
+        sender = channel // slots
+        if time >= timer[sender]:
+            timer[sender] = time + case.lifetime_s[sender * slots]
+            wave[sender] += 1
+        runs.setdefault((channel, wave[sender]), []).append(time)
+        ships[channel, wave[sender]] = timer[sender]
+    joined = {key: key[1] == 0 and before.deadline[key[0]] > NOTHING_OPEN for key in runs}
+    return sorted(
+        (
+            int(key[0]),
+            len(times),
+            round(float(sum(times)), 9),
+            round(float(ships[key]), 9),
+            not joined[key],
+            len(times) + (int(before.filled[key[0]]) if joined[key] else 0),
+        )
+        for key, times in runs.items()
+    )
+
+
+@given(cases())
+def test_one_timer_ships_all_channels_of_a_sender(case: Case) -> None:
+    by_sender = case.before.deadline.reshape(-1, case.grid.slots)
+    shared = np.where(by_sender > NOTHING_OPEN, by_sender.max(axis=1, keepdims=True), NOTHING_OPEN)
+    before = OpenEnvelopes(shared.reshape(-1), case.before.filled)
+    channel = case.grid.channel_of_items()
+    runs = close_together(case.grid.times, case.grid.counts, channel, case.lifetime_s, before)
+    assert shown(runs) == one_timer(case, before)
+    times = case.grid.times[np.argsort(channel, kind="stable")]
+    for base, size, total in zip(runs.base, runs.size, runs.emit_sum, strict=True):
+        assert np.isclose(times[base : base + size].sum(), total)
 
 
 @given(cases())

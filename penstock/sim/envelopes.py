@@ -176,9 +176,17 @@ def _runs_of(
 
 
 def close_by_jump(
-    times: Floats, channel_counts: Ints, lifetime_s: Floats, limit: int | None, before: OpenEnvelopes
+    times: Floats,
+    channel_counts: Ints,
+    lifetime_s: Floats,
+    limit: int | None,
+    before: OpenEnvelopes,
+    pause_s: float = 0.0,
 ) -> ClosedRuns:
-    """Walk envelope by envelope; `times` is grouped by channel, `channel_counts` long."""
+    """Walk envelope by envelope; `times` is grouped by channel, `channel_counts` long.
+
+    A sender with pauses looks for items once in `pause_s`: an envelope has got the items up to its last look.
+    """
     busy = np.flatnonzero(channel_counts)
     counts = channel_counts[busy]
     position = starts_of(counts)
@@ -190,11 +198,12 @@ def close_by_jump(
     room = np.iinfo(np.int64).max if limit is None else limit
     found: list[tuple[Ints, Ints, Ints, Bools]] = []
     channel = busy
-    joins = times[position] < before.deadline[channel]
+    joins = times[position] < _last_look(before.deadline[channel], pause_s)
     free = np.where(joins, room - before.filled[channel], room)
     deadline = np.where(joins, before.deadline[channel], times[position] + lifetime_s[channel])
     while channel.size:
-        reach = np.searchsorted(keys, lane + np.minimum(deadline - origin, span), side="left")
+        closes = _last_look(deadline, pause_s)
+        reach = np.searchsorted(keys, lane + np.minimum(closes - origin, span), side="left")
         stop = np.minimum(np.maximum(reach, position + 1), end)
         stop = np.where(stop - position > free, position + free, stop)
         found.append((channel, position, stop - position, joins))
@@ -216,8 +225,17 @@ def close_by_jump(
     )
 
 
+def _last_look(deadline: Floats, pause_s: float) -> Floats:
+    return np.floor(deadline / pause_s) * pause_s if pause_s else deadline
+
+
 def close_together(
-    times: Floats, counts: Ints, channel: Ints, lifetime_s: Floats, before: OpenEnvelopes
+    times: Floats,
+    counts: Ints,
+    channel: Ints,
+    lifetime_s: Floats,
+    before: OpenEnvelopes,
+    pause_s: float = 0.0,
 ) -> ClosedRuns:
     """All channels of a sender ship at once; `times` is sorted by sender (`counts` long), then time.
 
@@ -226,7 +244,7 @@ def close_together(
     slots = before.deadline.size // counts.size
     until = before.deadline.reshape(-1, slots).max(axis=1)
     timers = OpenEnvelopes(until, np.zeros(counts.size, dtype=np.int64))
-    waves = close_by_jump(times, counts, lifetime_s[::slots], None, timers)
+    waves = close_by_jump(times, counts, lifetime_s[::slots], None, timers, pause_s)
     order = np.argsort(channel, kind="stable")
     channels, wave = channel[order], np.repeat(np.arange(waves.size.size), waves.size)[order]
     base = np.flatnonzero((np.diff(channels, prepend=-1) != 0) | (np.diff(wave, prepend=-1) != 0))

@@ -88,7 +88,8 @@ class StreamModel:
 
     With `only_via`, only items that came by that stream into the sender count for the ratio. `limit_items`
     is how many items fill an envelope. `together`: a sender has one timer for all its channels, as on Spark,
-    and not one for each, as in Nephele; envelopes then have no limit.
+    and not one for each, as in Nephele; envelopes then have no limit. `paused`: that sender is a source
+    which looks for items a few times in a lifetime (`penstock.io.pauses`).
     """
 
     sender: str
@@ -97,6 +98,7 @@ class StreamModel:
     lifetime_ms: float = 0.0
     limit_items: int | None = None
     together: bool = False
+    paused: bool = False
     ratio: Curve = field(default_factory=lambda: Curve.constant(1.0))
     only_via: str | None = None
     costs: Costs = field(default_factory=Costs)

@@ -139,6 +139,7 @@ def _stream(stream: StreamStats, snapshots: Sequence[Snapshot]) -> StreamModel:
         stream.wiring,
         lifetime_ms=stream.batch_lifetime_ms or 0.0,
         together=True,
+        paused=sender[0].kind == "source",
         ratio=Curve.constant(_ratio(sender, len(snapshots[0].streams_out_of(stream.sender)))),
         costs=Costs(transport_s=statistics.median(known) / 1000.0 if known else 0.0),
         keys=_KEYS if stream.wiring == "key" else None,

@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from penstock.flow.graph import Task
+from penstock.io.pauses import pause_s
 from penstock.io.protocol import Reader, Source, SourceClock
 from penstock.spark.measure import Measurements
 from penstock.spark.outbox import Outbox
@@ -18,9 +19,6 @@ _CHUNK = 512
 _WAIT_S = 0.01
 _MARK_EVERY_NS = 100_000_000
 _AFFORD_EVERY_NS = 1_000_000_000
-_READS_PER_LIFETIME = 4
-_BLIND_READS_PER_LIFETIME = 20  # of a source that does not say when its items were due
-_LONGEST_PAUSE_S = 0.005
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -84,6 +82,7 @@ class Sourcing:
         self._rate_per_s = (ordinal - since) * 1e9 / (now_ns - since_ns)
         self._sampled_since = (now_ns, ordinal)
         self._sampler.set_probability(affordable(self._sampling, self._rate_per_s))
+        self._sampler.begin_interval(self._rate_per_s)
 
     def run(self, order: SourceOrder) -> Position:
         """Read until the bridge ends the batch or the source has run dry; the position that was reached."""
@@ -138,8 +137,7 @@ class Sourcing:
             self._paused_at_ns = None
             return
         self._paused_at_ns = time.monotonic_ns()
-        reads = _READS_PER_LIFETIME if self._knows_due else _BLIND_READS_PER_LIFETIME
-        time.sleep(min(_LONGEST_PAUSE_S, shortest_ns * 1e-9 / reads))
+        time.sleep(pause_s(shortest_ns * 1e-9, knows_due=self._knows_due))
 
     def _ended(self) -> bool:
         self._inbox.wait(0)

@@ -10,31 +10,42 @@ from collections.abc import Callable
 MOST_PER_S = 100.0
 """More samples of one source in a second cost more than they tell."""
 
+FEW = 3
+"""With so many expected, one interval in twenty would have none."""
+
 
 class Sampler:
     """Decides which candidates to measure. `uniform` gives random numbers in [0, 1), say `Random(7).random`.
 
-    The first candidate is always taken, as in the public code of Nephele, so that a slow stream has a sample
-    in every interval; call `restart` when an interval begins.
+    The public code of Nephele always takes the first candidate of an interval, so that a slow stream has a
+    sample in each. Where items are dealt in turn, that is the same receiver again and again; so it is done
+    only where there are `FEW` samples in an interval. Call `begin_interval` when one begins.
     """
 
     __slots__ = ("_left", "_log", "_probability", "_uniform")
 
     def __init__(self, probability: float, uniform: Callable[[], float]) -> None:
         self._uniform = uniform
+        self._probability = 0.0
+        self._log = 0.0
+        self._left = 0
         self.set_probability(probability)
 
     def set_probability(self, probability: float) -> None:
-        """From now on take this share of the candidates."""
+        """From now on take this share of the candidates; the first one if none was taken before."""
         if not 0 <= probability <= 1:
             raise ValueError(f"sampling: a probability is between 0 and 1, not {probability}")
+        if probability == self._probability:
+            return
+        begins = not self._probability
         self._probability = probability
         self._log = math.log1p(-probability) if 0 < probability < 1 else 0.0
-        self.restart()
+        self._left = 0 if begins else self._passed_over()
 
-    def restart(self) -> None:
-        """The next candidate is taken, unless nothing is ever taken."""
-        self._left = 0
+    def begin_interval(self, candidates: float) -> None:
+        """The next candidate is taken if few are expected to be, of about so many in this interval."""
+        if candidates * self._probability < FEW:
+            self._left = 0
 
     def take(self) -> bool:
         """Whether to measure this candidate."""
@@ -43,9 +54,11 @@ class Sampler:
             return False
         if not self._probability:
             return False
-        if self._log:
-            self._left = int(math.log(1.0 - self._uniform()) / self._log)
+        self._left = self._passed_over()
         return True
+
+    def _passed_over(self) -> int:
+        return int(math.log(1.0 - self._uniform()) / self._log) if self._log else 0
 
 
 def affordable(share: float, rate_per_s: float) -> float:

@@ -103,8 +103,8 @@ def test_jumps_close_envelopes_as_single_items_do(case: Case) -> None:
     assert shown(runs) == one_by_one(case)
 
 
-def one_timer(case: Case, before: OpenEnvelopes) -> Shown:
-    """Every item in turn: when the timer of its sender has run out, it starts it again."""
+def one_timer(case: Case, before: OpenEnvelopes, pause_s: float) -> Shown:
+    """Every item in turn: when the timer of its sender had no look left for it, it starts it again."""
     slots = case.grid.slots
     timer = before.deadline.reshape(-1, slots).max(axis=1)
     wave = np.zeros(timer.size, dtype=int)
@@ -112,7 +112,8 @@ def one_timer(case: Case, before: OpenEnvelopes) -> Shown:
     ships: dict[tuple[int, int], float] = {}
     for channel, time in zip(case.grid.channel_of_items(), case.grid.times, strict=True):
         sender = channel // slots
-        if time >= timer[sender]:
+        last_look = np.floor(timer[sender] / pause_s) * pause_s if pause_s else timer[sender]
+        if time >= last_look:
             timer[sender] = time + case.lifetime_s[sender * slots]
             wave[sender] += 1
         runs.setdefault((channel, wave[sender]), []).append(time)
@@ -131,14 +132,14 @@ def one_timer(case: Case, before: OpenEnvelopes) -> Shown:
     )
 
 
-@given(cases())
-def test_one_timer_ships_all_channels_of_a_sender(case: Case) -> None:
+@given(cases(), st.sampled_from([0.0, 0.004, 0.03]))
+def test_one_timer_ships_all_channels_of_a_sender(case: Case, pause_s: float) -> None:
     by_sender = case.before.deadline.reshape(-1, case.grid.slots)
     shared = np.where(by_sender > NOTHING_OPEN, by_sender.max(axis=1, keepdims=True), NOTHING_OPEN)
     before = OpenEnvelopes(shared.reshape(-1), case.before.filled)
     channel = case.grid.channel_of_items()
-    runs = close_together(case.grid.times, case.grid.counts, channel, case.lifetime_s, before)
-    assert shown(runs) == one_timer(case, before)
+    runs = close_together(case.grid.times, case.grid.counts, channel, case.lifetime_s, before, pause_s)
+    assert shown(runs) == one_timer(case, before, pause_s)
     times = case.grid.times[np.argsort(channel, kind="stable")]
     for base, size, total in zip(runs.base, runs.size, runs.emit_sum, strict=True):
         assert np.isclose(times[base : base + size].sum(), total)

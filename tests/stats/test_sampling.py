@@ -32,12 +32,25 @@ def test_nothing_and_everything(probability: float, expected: int) -> None:
     assert sum(sampler.take() for _ in range(100)) == expected
 
 
-def test_the_first_of_an_interval_is_taken() -> None:
+def test_a_slow_stream_has_a_sample_in_every_interval() -> None:
     sampler = Sampler(1e-9, Random(1).random)
-    assert sampler.take()
-    assert not sampler.take()
-    sampler.restart()
-    assert sampler.take()
+    taken = []
+    for _ in range(3):
+        sampler.begin_interval(candidates=2)
+        taken += [sampler.take(), sampler.take()]
+    assert taken == [True, False] * 3
+
+
+def test_no_place_in_an_interval_is_preferred() -> None:
+    """An interval of a hundred items that are dealt to five receivers begins with the same one each time."""
+    sampler = Sampler(0.1, Random(3).random)
+    samples = [0] * 5
+    for interval in range(2000):
+        sampler.set_probability(0.1 if interval % 2 else 0.09)
+        sampler.begin_interval(candidates=100)
+        for item in range(100):
+            samples[item % 5] += sampler.take()
+    assert max(samples) < 1.1 * min(samples)
 
 
 def test_the_probability_can_change() -> None:

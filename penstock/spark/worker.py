@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import msgspec
@@ -62,7 +63,7 @@ class Worker:
         graph = plan.graph
         self._inbox = inbox
         self._stream_names = [stream.name for stream in graph.streams]
-        self._outbox = Outbox(data.sendall, order.replica, with_ids=graph.ids)
+        self._outbox = Outbox(_sender(data), order.replica, with_ids=graph.ids)
         self._outbox.on_unshippable = self._unshippable
         self._settings = order.settings
         self._head = Runner(plan, order.task, order.replica, self._outbox, self._fail)
@@ -281,6 +282,18 @@ class Worker:
         self._outbox.send(frame(FAILED, msgspec.json.encode(report)))
         while True:
             time.sleep(60)
+
+
+def _sender(data: socket.socket) -> Callable[[bytes], None]:
+    """Sends frames. Without a bridge at the other end nothing it does can take effect: the process ends."""
+
+    def send(frame: bytes) -> None:
+        try:
+            data.sendall(frame)
+        except (BrokenPipeError, ConnectionResetError):
+            os._exit(0)
+
+    return send
 
 
 def _origin(graph: Graph, source: Task, partition: int) -> int:

@@ -39,6 +39,11 @@ def reciprocal(item: int) -> float:
     return 1 / item
 
 
+def late(item: int) -> int:
+    time.sleep(0.1)
+    return item
+
+
 def iter_of(item: int) -> object:
     return (number for number in range(item))
 
@@ -67,6 +72,17 @@ def test_it_goes_when_the_bridge_does() -> None:
         worker.until(wire.REPORT)
         worker.hang_up()
         assert worker.exit_code() == 0
+
+
+def test_nobody_to_send_to_is_no_failure_of_an_item(tmp_path: Path) -> None:
+    flow = chain(late, on_error="dead_letter")
+    with lone_worker(flow, str(tmp_path)) as worker:
+        worker.start("middle")
+        worker.until(wire.REPORT)
+        worker.give(1, [1, 2])
+        worker.stop_listening()
+        assert worker.exit_code() == 0
+        assert not list(tmp_path.iterdir())
 
 
 def test_everything_is_shipped_at_the_end_whatever_its_lifetime() -> None:

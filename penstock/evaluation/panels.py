@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from penstock.report.colours import BLACK, GREY, colour
-from penstock.report.grid import steps
+from penstock.report.grid import WIDE, steps
 from penstock.report.history import History
 
 WIDTH_IN, PANEL_IN = 9.0, 2.4
@@ -27,7 +27,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines with a common scale; `bound` is drawn across, `shaded` are spans of time with their name."""
+    """Lines with a common scale; `bound` is drawn across, `shaded` are spans of time with their name.
+
+    The scale is logarithmic if a line rises far above the bound, or if that is asked for.
+    """
 
     label: str
     lines: Sequence[Line]
@@ -35,6 +38,12 @@ class Panel:
     logarithmic: bool = False
     whole: bool = False
     shaded: tuple[float, float, str] | None = None
+
+    @property
+    def spread(self) -> bool:
+        """Whether the scale is logarithmic."""
+        top = max((value or 0.0 for line in self.lines for value in line.values), default=0.0)
+        return self.logarithmic or (self.bound is not None and top > WIDE * self.bound)
 
 
 def draw(panels: Sequence[Panel]) -> Figure:
@@ -52,7 +61,7 @@ def draw(panels: Sequence[Panel]) -> Figure:
             axes.axhline(panel.bound, color=BLACK, linewidth=1.0, linestyle=(0, (1, 1)), label="bound")
         axes.set_ylabel(panel.label)
         axes.grid(visible=True, linewidth=0.3)
-        if panel.logarithmic:
+        if panel.spread:
             axes.set_yscale("log")
         else:
             axes.set_ylim(bottom=0)

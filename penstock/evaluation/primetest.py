@@ -136,7 +136,6 @@ def _drawn(variant: Variant, runs: Runs) -> Figure:
             "mean latency [ms]",
             [Line(policy, history, history.latencies_ms(name)) for policy, history in histories.items()],
             bound=first.constraints[0].latency_ms,
-            logarithmic=True,
         ),
         Panel(
             "testers",

@@ -9,7 +9,6 @@ from penstock.evaluation.part import Part, Picture, Runs, Table, ms, number, per
 from penstock.evaluation.series import mean, replicas, sent_per_s, within
 from penstock.evaluation.trial import Trial, controlled
 from penstock.flow import Flow
-from penstock.report.grid import WIDE
 from penstock.report.history import History
 from penstock.report.metrics import figures_of
 
@@ -125,8 +124,6 @@ def _panels(history: History) -> list[Panel]:
                     Line("95th percentile", history, history.p95s_ms(spec.name)),
                 ],
                 bound=spec.latency_ms,
-                logarithmic=max(filter(None, history.latencies_ms(spec.name)), default=0)
-                > WIDE * spec.latency_ms,
                 shaded=shaded,
             )
             for spec in history.constraints

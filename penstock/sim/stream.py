@@ -29,7 +29,7 @@ _MANY_CHANNELS = 128
 _CLOCK_DRIFT = 0.05
 # A sleep ends late and looking takes time (0.1 ms on an idle machine, 0.3 ms among sixteen workers), so that
 # the last look in a lifetime comes just too late.
-_LOOK_S = 2e-4
+_LOOK_S = 3e-4
 # Channel of a part whose envelope no later item can join.
 _CLOSED = -1
 

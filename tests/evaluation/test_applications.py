@@ -28,14 +28,17 @@ def verdicts(part: Part) -> dict[str, bool]:
     return {check.name.partition(": ")[2]: check.ok for check in part.checks}
 
 
-def tweets(in_crowd: int, late: Iterable[int] = ()) -> list[Snapshot]:
-    """A day at 80 tweets/s until the crowd; `in_crowd` sentiment replicas during it, two before."""
+def tweets(in_crowd: int, late: Iterable[int] = (), *, hot_topics: int = 1) -> list[Snapshot]:
+    """A day at 80 tweets/s until the crowd; `in_crowd` sentiment replicas during it, two before.
+
+    `hot_topics` has one before, `filter` two all day.
+    """
     begin_s, end_s = twitter.crowd()
     late = set(late)
     return [
         interval(
             {
-                "hot_topics": 2 if crowded else 1,
+                "hot_topics": hot_topics if crowded else 1,
                 "filter": 2,
                 "sentiment": in_crowd if crowded else 2,
             },
@@ -51,6 +54,12 @@ def tweets(in_crowd: int, late: Iterable[int] = ()) -> list[Snapshot]:
 def test_twitter_with_a_crowd_that_only_sentiment_feels(tmp_path: Path) -> None:
     found = rendered(twitter, {"twitter": tweets(in_crowd=8)}, tmp_path)
     assert all(verdicts(found).values())
+
+
+def test_twitter_misses_a_bar_when_the_others_grow_too(tmp_path: Path) -> None:
+    found = verdicts(rendered(twitter, {"twitter": tweets(in_crowd=8, hot_topics=2)}, tmp_path))
+    assert found["sentiment in the crowd over before"]
+    assert not found["any other task in the crowd over before"]
 
 
 def test_twitter_misses_its_bars_when_intervals_break_or_nothing_scales(tmp_path: Path) -> None:

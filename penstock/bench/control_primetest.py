@@ -52,7 +52,7 @@ class Contest:
 
 
 RATE_LIMITED = Contest("rate_limited", 300.0, 3_000.0, most=16, first=2, seconds=210.0)
-CPU_BOUND = Contest("cpu", 1_200.0, 12_000.0, most=2, first=1, seconds=105.0)
+CPU_BOUND = Contest("cpu", 1_200.0, 12_000.0, most=2, first=1, seconds=210.0)
 
 
 def contest(chosen: Contest, effort: Effort) -> dict[str, ControlledRun]:

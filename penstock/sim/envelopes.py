@@ -233,19 +233,19 @@ def close_together(
     times: Floats,
     counts: Ints,
     channel: Ints,
+    order: Ints,
     lifetime_s: Floats,
     before: OpenEnvelopes,
     pause_s: float = 0.0,
 ) -> ClosedRuns:
     """All channels of a sender ship at once; `times` is sorted by sender (`counts` long), then time.
 
-    The runs are of items in the stable order of their channels. Nothing fills an envelope.
+    The runs are of items in `order`, the stable order of their channels. Nothing fills an envelope.
     """
     slots = before.deadline.size // counts.size
     until = before.deadline.reshape(-1, slots).max(axis=1)
     timers = OpenEnvelopes(until, np.zeros(counts.size, dtype=np.int64))
     waves = close_by_jump(times, counts, lifetime_s[::slots], None, timers, pause_s)
-    order = np.argsort(channel, kind="stable")
     channels, wave = channel[order], np.repeat(np.arange(waves.size.size), waves.size)[order]
     base = np.flatnonzero((np.diff(channels, prepend=-1) != 0) | (np.diff(wave, prepend=-1) != 0))
     size = np.diff(base, append=times.size)

@@ -137,7 +137,7 @@ class Stream:
             if self.model.together:
                 rest_s = pause_s(self.lifetime_s) + _LOOK_S if self.model.paused else 0.0
                 runs = close_together(
-                    emitted.time, emitted.counts, channel, self._lifetimes(), self._open, rest_s
+                    emitted.time, emitted.counts, channel, order, self._lifetimes(), self._open, rest_s
                 )
             else:
                 counts = np.bincount(channel, minlength=self._open.deadline.size).astype(np.int64)

@@ -29,6 +29,11 @@ class InstanceRates(msgspec.Struct, frozen=True, kw_only=True):
         return _per_s(self.emitted, self.useful_s)
 
     @property
+    def useful_ms_per_item(self) -> float | None:
+        """1 / lambda_p: the useful time that an item takes."""
+        return 1000.0 * self.useful_s / self.processed if self.processed else None
+
+    @property
     def observed_processing_per_s(self) -> float | None:
         """Items processed per second of the window."""
         return _per_s(self.processed, self.window_s)

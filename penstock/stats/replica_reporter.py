@@ -11,7 +11,7 @@ from penstock.stats.arrivals import Arrivals
 from penstock.stats.baseline import Baseline
 from penstock.stats.moments import Moments, moments_of_ns
 from penstock.stats.rates import InstanceRates
-from penstock.stats.report import ReplicaReport
+from penstock.stats.report import ReplicaReport, mean_service_ms
 from penstock.stats.snapshot_structs import LatencyKind
 from penstock.stats.task_latency import ReadWrite
 
@@ -84,17 +84,19 @@ class ReplicaReporter:
     ) -> ReplicaReport:
         """What was measured since the last report, `window_s` seconds ago."""
         service_ms = moments_of_ns(self._served_ns)
-        if service_ms.mean is not None:
-            self._baseline.add(service_ms.mean)
+        rates = InstanceRates(
+            window_s=window_s,
+            useful_s=self._useful_ns / NS_PER_S,
+            processed=self._processed,
+            emitted=self._emitted,
+        )
+        mean_ms = mean_service_ms(service_ms, rates)
+        if mean_ms is not None:
+            self._baseline.add(mean_ms)
         report = ReplicaReport(
             task=self._task,
             replica=self._replica,
-            rates=InstanceRates(
-                window_s=window_s,
-                useful_s=self._useful_ns / NS_PER_S,
-                processed=self._processed,
-                emitted=self._emitted,
-            ),
+            rates=rates,
             service_ms=service_ms,
             interarrival_ms=self._arrivals.take(),
             envelopes=self._envelopes,

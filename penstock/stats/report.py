@@ -61,14 +61,19 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.rates.processed / self.due_s if self.due_s is not None and self.due_s > 0 else None
 
     @property
+    def mean_service_ms(self) -> float | None:
+        """S, the mean over all items."""
+        return mean_service_ms(self.service_ms, self.rates)
+
+    @property
     def service_per_s(self) -> float | None:
         """mu = 1 / S: the most items it could serve per second."""
-        return _per_s(self.service_ms.mean)
+        return _per_s(self.mean_service_ms)
 
     @property
     def utilization(self) -> float | None:
         """rho = S / A (thesis, appendix A); the share of useful time where one of the two is unknown."""
-        service_ms, gap_ms = self.service_ms.mean, self.gap_ms
+        service_ms, gap_ms = self.mean_service_ms, self.gap_ms
         if service_ms is not None and gap_ms:
             return service_ms / gap_ms
         # The time of a long envelope counts when it is done, so it may be longer than the interval.
@@ -99,6 +104,15 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
             baseline_service_ms=later.baseline_service_ms,
             worker=later.worker,
         )
+
+
+def mean_service_ms(timed: Moments, rates: InstanceRates) -> float | None:
+    """The mean service time of all items, in ms: useful time over items, once some of them were timed.
+
+    Envelopes are timed whole, so this misses no item. The few that are timed by themselves tell how service
+    times vary; their mean is a guess, and too high for short tasks, because reading a clock takes time too.
+    """
+    return timed.mean if timed.mean is None or not rates.processed else rates.useful_ms_per_item
 
 
 def _due_s(reports: Sequence[ReplicaReport]) -> float | None:

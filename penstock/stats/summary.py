@@ -126,7 +126,7 @@ def _task(report: ReplicaReport) -> TaskSummary:
     rates = report.rates
     instance = InstanceStats(useful_s=rates.useful_s, processed=rates.processed, emitted=rates.emitted)
     return TaskSummary(
-        service_ms=NOTHING.plus(report.service_ms.mean),
+        service_ms=NOTHING.plus(report.mean_service_ms),
         service_cv=NOTHING.plus(report.service_ms.cv),
         interarrival_ms=NOTHING.plus(report.gap_ms),
         interarrival_cv=NOTHING.plus(report.interarrival_ms.cv),

@@ -138,9 +138,10 @@ def test_one_timer_ships_all_channels_of_a_sender(case: Case, pause_s: float) ->
     shared = np.where(by_sender > NOTHING_OPEN, by_sender.max(axis=1, keepdims=True), NOTHING_OPEN)
     before = OpenEnvelopes(shared.reshape(-1), case.before.filled)
     channel = case.grid.channel_of_items()
-    runs = close_together(case.grid.times, case.grid.counts, channel, case.lifetime_s, before, pause_s)
+    order = np.argsort(channel, kind="stable")
+    runs = close_together(case.grid.times, case.grid.counts, channel, order, case.lifetime_s, before, pause_s)
     assert shown(runs) == one_timer(case, before, pause_s)
-    times = case.grid.times[np.argsort(channel, kind="stable")]
+    times = case.grid.times[order]
     for base, size, total in zip(runs.base, runs.size, runs.emit_sum, strict=True):
         assert np.isclose(times[base : base + size].sum(), total)
 

@@ -96,15 +96,14 @@ def test_backlog_is_what_was_sent_and_not_processed() -> None:
     assert ledger.backlog({"source->t": "t", "source->u": "u"}) == {"source": 0, "t": 20, "u": 0}
 
 
-RATES = {"useful_s": 0.5, "window_s": 1.0, "processed": 10, "emitted": 4}
-
-
 def interval(executor: str, replica: int, service_ms: float, count: int = 1) -> bytes:
-    """A second of a replica, and of the channel from replica 0 of the task before."""
+    """A second of a replica, and of the channel from replica 0 of the task before; a tenth is timed."""
+    processed = 10 * count
+    rates = {"useful_s": processed * service_ms / 1000, "window_s": 1.0, "processed": processed, "emitted": 4}
     service = {"count": count, "center": service_ms, "squares": 0.0}
     times = {"latency_ms": {"count": count, "center": 10 * service_ms, "squares": 0.0}}
     channel = {"stream": "s->t", "sender": 0, "receiver": replica, "times": times}
-    own = {"task": "t", "replica": replica, "rates": RATES, "service_ms": service}
+    own = {"task": "t", "replica": replica, "rates": rates, "service_ms": service}
     return said(executor, interval=own, channels=[channel])
 
 

@@ -40,7 +40,7 @@ def snapshot_of(summary: Summary) -> Snapshot:
 
 
 def report(task: str, replica: int, **measured: Moments) -> ReplicaReport:
-    rates = InstanceRates(window_s=5.0, useful_s=3.0, processed=100, emitted=50)
+    rates = InstanceRates(window_s=5.0, useful_s=0.2, processed=100, emitted=50)
     return ReplicaReport(task=task, replica=replica, rates=rates, worker="e1", backlog=4, **measured)  # type: ignore[arg-type]
 
 
@@ -58,7 +58,7 @@ def test_what_was_measured_is_in_the_snapshot() -> None:
     assert (prime.parallelism, prime.min, prime.max, prime.elastic) == (2, 1, 8, True)
     assert (prime.service_ms, prime.utilization) == (2.0, 0.5)
     assert prime.service_cv == pytest.approx(0.5)
-    assert (prime.processed_total, prime.useful_s, prime.backlog_total) == (200, 3.0, 8)
+    assert (prime.processed_total, prime.useful_s, prime.backlog_total) == (200, 0.2, 8)
     assert prime.instances is not None
     assert len(prime.instances) == 2
     assert prime.worker == ["e1", "e1"]

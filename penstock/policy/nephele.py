@@ -8,11 +8,13 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from penstock.policy.batching import Batching, adjust_lifetimes
 from penstock.policy.batching_buffers import BufferRules, size_buffers
 from penstock.policy.chaining import Chaining, chain_2012, chain_tasks
 from penstock.policy.decision import Decision, Reason
+from penstock.policy.experience import Experience, Experiences, experience, is_hiccup, remembered
 from penstock.policy.planned_bound import Transport, plan_bounds
 from penstock.policy.scaling import ScalingRules, keep_forward_equal, scale_reactively
 from penstock.policy.scaling_model import FitLimits
@@ -63,6 +65,13 @@ class NepheleParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             extra={"unit": "intervals"},
         ),
     ] = 3
+    experiences: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="how many waits, by replicas and rate, are remembered to take replicas away earlier",
+        ),
+    ] = 0
     bound_share: Annotated[
         float,
         Meta(
@@ -115,12 +124,13 @@ class NepheleParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class NepheleMemory(msgspec.Struct, frozen=True):
-    """The replicas last seen and last asked for, and for how many intervals scaling still rests."""
+    """Replicas last seen and last asked for, for how many intervals scaling rests, and what is known."""
 
     seen: dict[str, int] = {}
     asked: dict[str, int] = {}
     resting: int = 0
     feasible: bool = True
+    known: dict[str, tuple[Experience, ...]] = {}
 
 
 class _Scaled(NamedTuple):
@@ -178,15 +188,19 @@ class Nephele:
         now = {name: task.parallelism for name, task in snapshot.elastic_tasks().items()}
         if own.scaling == "off":
             return _Scaled(now, [], NepheleMemory())
+        before, known = memory.known, remembered(memory.known, snapshot, own.experiences)
+        memory = replace(memory, known=known)
         grown = any(count > memory.seen.get(name, count) for name, count in now.items())
         if (grown and own.inactive_intervals) or memory.resting:
             return self._rest(now, memory, grown=grown)
-        scaling = scale_reactively(snapshot, self._rules())
+        scaling = scale_reactively(snapshot, self._rules(), known)
+        hiccups = _hold_in_hiccups(snapshot, before, scaling.replicas)
         wanted = {**now, **keep_forward_equal(snapshot, scaling.replicas)}
         asked = {name: self._worthwhile(count, wanted[name]) for name, count in now.items()}
         added = any(asked[name] > count for name, count in now.items())
         resting = own.inactive_intervals if added else 0
-        return _Scaled(asked, scaling.reasons, NepheleMemory(now, asked, resting, scaling.feasible))
+        decided = NepheleMemory(now, asked, resting, scaling.feasible or bool(hiccups), known)
+        return _Scaled(asked, [*scaling.reasons, *hiccups], decided)
 
     def _rest(self, now: dict[str, int], memory: NepheleMemory, *, grown: bool) -> _Scaled:
         """Repeat what was asked for, since it may still be under way; the count begins when replicas came."""
@@ -195,7 +209,7 @@ class Nephele:
         )
         resting = self.parameters.inactive_intervals if grown else memory.resting
         why = f"replicas were added, and nothing is scaled for {resting} interval(s) from here on"
-        rested = NepheleMemory(now, asked, max(0, resting - 1), memory.feasible)
+        rested = replace(memory, seen=now, asked=asked, resting=max(0, resting - 1))
         return _Scaled(asked, [Reason(rule="inactive", why=why)], rested)
 
     def _rules(self) -> ScalingRules:
@@ -211,6 +225,18 @@ class Nephele:
 
     def _worthwhile(self, now: int, wanted: int) -> int:
         return wanted if abs(wanted - now) >= self.parameters.min_change * now else now
+
+
+def _hold_in_hiccups(snapshot: Snapshot, before: Experiences, replicas: dict[str, int]) -> list[Reason]:
+    """Take back every replica that would be added for a hiccup; the reasons say so."""
+    reasons = []
+    for name, wanted in list(replicas.items()):
+        count, now = snapshot.tasks[name].parallelism, experience(snapshot, name)
+        if wanted > count and now is not None and is_hiccup(before.get(name, ()), now):
+            replicas[name] = count
+            why = f"{name} queued less than half as long before at this rate: one interval to wait and see"
+            reasons.append(Reason(rule="hiccup", task=name, before=wanted, after=count, why=why))
+    return reasons
 
 
 def _statistics(snapshot: Snapshot) -> list[Reason]:

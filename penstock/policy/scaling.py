@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.policy.decision import Evidence, Reason
+from penstock.policy.experience import Experiences, closest, experience
 from penstock.policy.measured import finite, queue_wait_ms, task_latency_ms, utilization
 from penstock.policy.scaling_bottlenecks import is_bottleneck, resolved_parallelism
 from penstock.policy.scaling_model import FitLimits, QueueWait, fit_queue_wait, fixed_queue_wait
-from penstock.policy.scaling_rebalance import Candidate, Step, rebalance
+from penstock.policy.scaling_rebalance import Candidate, Rebalanced, Step, rebalance
 from penstock.stats.snapshot import ConstraintSpec, Snapshot, TaskStats
 
 QueueLimit = Literal["thesis", "public_code"]
@@ -59,8 +60,11 @@ class _UnknownError(Exception):
     """A number the model needs was not measured."""
 
 
-def scale_reactively(snapshot: Snapshot, rules: ScalingRules) -> Scaling:
-    """The replicas for all constraints together; a constraint with missing data asks for nothing."""
+def scale_reactively(snapshot: Snapshot, rules: ScalingRules, known: Experiences | None = None) -> Scaling:
+    """The replicas for all constraints together; a constraint with missing data asks for nothing.
+
+    Experiences that are `known`, those of this snapshot among them, may show that fewer are enough.
+    """
     scaling = Scaling()
     for constraint in snapshot.constraints:
         names = list(dict.fromkeys(constraint.tasks()))
@@ -71,7 +75,7 @@ def scale_reactively(snapshot: Snapshot, rules: ScalingRules) -> Scaling:
             _resolve(snapshot, constraint, bottlenecks, scaling)
             continue
         try:
-            _rebalance(snapshot, constraint, names, rules, scaling)
+            _rebalance(snapshot, constraint, names, rules, scaling, known or {})
         except _UnknownError as unknown:
             why = f"{unknown} was not measured, so nothing is scaled for {constraint.name}"
             scaling.reasons.append(Reason(rule="unknown", constraint=constraint.name, why=why))
@@ -107,7 +111,12 @@ def _resolve(
 
 
 def _rebalance(
-    snapshot: Snapshot, constraint: ConstraintSpec, names: list[str], rules: ScalingRules, scaling: Scaling
+    snapshot: Snapshot,
+    constraint: ConstraintSpec,
+    names: list[str],
+    rules: ScalingRules,
+    scaling: Scaling,
+    known: Experiences,
 ) -> None:
     latency_ms = sum(_needed(task_latency_ms(snapshot.tasks[n]), n, "latency_ms") for n in names)
     limit_ms = rules.queue_limit_ms(constraint, latency_ms)
@@ -145,6 +154,49 @@ def _rebalance(
                 f" {result.wait_ms:.3g} ms, more than {limit_ms:.3g} ms: relax it or allow more replicas",
             )
         )
+    elif (
+        math.fsum(_needed(queue_wait_ms(snapshot, name), name, "queue_wait_ms") for name in names) <= limit_ms
+    ):
+        _use_experience(snapshot, constraint, tasks, result, limit_ms, scaling, known)
+
+
+def _use_experience(
+    snapshot: Snapshot,
+    constraint: ConstraintSpec,
+    tasks: Mapping[str, Candidate],
+    result: Rebalanced,
+    limit_ms: float,
+    scaling: Scaling,
+    known: Experiences,
+) -> None:
+    """Take the fewest replicas that have been seen to be enough, if the model wants more."""
+    total_ms = result.wait_ms
+    for name, task in tasks.items():
+        now = experience(snapshot, name) if name in known else None
+        if now is None:
+            continue
+        others_ms = total_ms - task.model.wait_ms(result.replicas[name])
+        for replicas in range(task.start(), result.replicas[name]):
+            seen = closest(known[name], replicas, now.rate_per_s)
+            if seen is not None and others_ms + seen.wait_ms <= limit_ms:
+                total_ms = others_ms + seen.wait_ms
+                scaling.replicas[name] = replicas
+                why = (
+                    f"{replicas} were enough before: {name} queued {seen.wait_ms:.3g} ms"
+                    f" at {seen.rate_per_s:.0f} items/s, and {now.rate_per_s:.0f} come now"
+                )
+                scaling.reasons.append(
+                    Reason(
+                        rule="experience",
+                        constraint=constraint.name,
+                        task=name,
+                        before=result.replicas[name],
+                        after=replicas,
+                        prediction={"queue_wait_ms": total_ms, "queue_wait_limit_ms": limit_ms},
+                        why=why,
+                    )
+                )
+                break
 
 
 def _why(constraint: ConstraintSpec, name: str, limit_ms: float, *, feasible: bool) -> str:

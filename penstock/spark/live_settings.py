@@ -22,6 +22,7 @@ _POLICIES: Final[Mapping[str, tuple[str, ...]]] = {
         "nephele.inactive_intervals=1",
         "nephele.utilization_max=0.65",
         "nephele.fit_limits=[0, 3]",
+        "nephele.experiences=200",
     ),
 }
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.bench.latency_summary import LatencySummary
-from penstock.spark.session import session
+from penstock.spark.session import session, silenced
 
 if TYPE_CHECKING:
     import pyarrow
@@ -114,14 +114,13 @@ def _ran(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float, t
 
 @contextmanager
 def _quiet(spark: SparkSession) -> Iterator[None]:
-    """Python is not on the list of real-time mode, and Spark complains when stopped inside a batch."""
+    """Python is not on the list of real-time mode."""
     before = spark.conf.get(ALLOWLIST, "true") or "true"
     spark.conf.set(ALLOWLIST, "false")
-    spark.sparkContext.setLogLevel("OFF")
     try:
-        yield
+        with silenced(spark.sparkContext):
+            yield
     finally:
-        spark.sparkContext.setLogLevel("ERROR")
         spark.conf.set(ALLOWLIST, before)
 
 

@@ -35,7 +35,7 @@ ON_SAMPLING = 0.1
 ON_EVERY = "1 s"
 OFF_EVERY = "12 h"
 SETTLE_S = 0.5
-START_S = 2.0
+START_S = 60.0
 MOST_CPU = 0.03
 MOST_LATENCY_MS = 0.2
 
@@ -63,7 +63,7 @@ class Length:
 
 LENGTHS = {
     Effort.QUICK: Length(pairs=3, window_s=2.0, warm_up_s=3, first_warm_up_s=10),
-    Effort.FULL: Length(pairs=24, window_s=2.0, warm_up_s=10, first_warm_up_s=30),
+    Effort.FULL: Length(pairs=60, window_s=2.0, warm_up_s=10, first_warm_up_s=30),
 }
 
 
@@ -162,11 +162,20 @@ def _running(load: Load, ledger: Ledger, *, measured: bool) -> Iterator[Job]:
     task.batched(load.lifetime).sink(ledger, name="ledger")
     on = (ON_SAMPLING, ON_EVERY) if measured else (0.0, OFF_EVERY)
     job = penstock.run(flow, sampling=on[0], measure_every=on[1])
-    time.sleep(START_S)
     try:
+        _await_items(ledger)
         yield job
     finally:
         job.stop()
+
+
+def _await_items(ledger: Ledger) -> None:
+    """Once an item has come to the sink, all processes of its flow are there."""
+    give_up_s = time.monotonic() + START_S
+    while not any(path.stat().st_size for path in ledger.files()):
+        if time.monotonic() > give_up_s:
+            raise TimeoutError(f"bench overhead: no item came to the sink within {START_S:.0f} s")
+        time.sleep(0.1)
 
 
 def _processes() -> frozenset[int]:

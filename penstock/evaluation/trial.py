@@ -14,6 +14,7 @@ from penstock.spark.live_settings import (
     COMPRESSED_SHRINK_POOLS_AFTER,
     compressed_settings,
 )
+from penstock.spark.session import silenced
 
 # Rates are low, so every item is measured.
 SAMPLING = 1.0
@@ -64,10 +65,5 @@ def controlled(name: str, seconds: float, make: Callable[[Path], Flow], policy: 
 
 
 def _end(job: penstock.Job) -> None:
-    """Spark has a lot to say when it is stopped inside a batch."""
-    context = SparkContext.getOrCreate()
-    context.setLogLevel("OFF")
-    try:
+    with silenced(SparkContext.getOrCreate()):
         job.stop(_ABANDON)
-    finally:
-        context.setLogLevel("ERROR")

@@ -12,7 +12,7 @@ Kingman's formula scales a wait with 1 / (p - b). Where items wait for those of 
 envelopes come at regular times, it grows with 1 / p only, and the formula keeps replicas that nobody needs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -60,6 +60,14 @@ def closest(known: Sequence[Experience], replicas: int, rate_per_s: float) -> Ex
     least_per_s = rate_per_s * (1 - SAME_RATE)
     fitting = [one for one in known if one.replicas == replicas and one.rate_per_s >= least_per_s]
     return min(fitting, key=lambda one: one.rate_per_s, default=None)
+
+
+def fewest_enough(
+    known: Sequence[Experience], replicas: Iterable[int], rate_per_s: float, wait_ms: float
+) -> Experience | None:
+    """The first of these numbers of replicas with which items did not wait longer at such a rate."""
+    seen = (closest(known, count, rate_per_s) for count in replicas)
+    return next((one for one in seen if one is not None and one.wait_ms <= wait_ms), None)
 
 
 def is_hiccup(known: Sequence[Experience], now: Experience) -> bool:

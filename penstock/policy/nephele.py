@@ -4,6 +4,7 @@ The three read the same snapshot and do not wait for each other. Scaling rests f
 replicas were added (section 4.6.4): new ones need time to work off what queued up before they came.
 """
 
+from collections.abc import Set
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -199,7 +200,8 @@ class Nephele:
         asked = {name: self._worthwhile(count, wanted[name]) for name, count in now.items()}
         added = any(asked[name] > count for name, count in now.items())
         resting = own.inactive_intervals if added else 0
-        decided = NepheleMemory(now, asked, resting, scaling.feasible or bool(hiccups), known)
+        feasible = _passes(snapshot, scaling.infeasible, {reason.task for reason in hiccups})
+        decided = NepheleMemory(now, asked, resting, feasible, known)
         return _Scaled(asked, [*scaling.reasons, *hiccups], decided)
 
     def _rest(self, now: dict[str, int], memory: NepheleMemory, *, grown: bool) -> _Scaled:
@@ -237,6 +239,12 @@ def _hold_in_hiccups(snapshot: Snapshot, before: Experiences, replicas: dict[str
             why = f"{name} queued less than half as long before at this rate: one interval to wait and see"
             reasons.append(Reason(rule="hiccup", task=name, before=wanted, after=count, why=why))
     return reasons
+
+
+def _passes(snapshot: Snapshot, infeasible: Set[str], hiccups: Set[str | None]) -> bool:
+    """Whether every constraint can be kept, those with a hiccup aside."""
+    hopeless = [constraint for constraint in snapshot.constraints if constraint.name in infeasible]
+    return all(hiccups & set(constraint.tasks()) for constraint in hopeless)
 
 
 def _statistics(snapshot: Snapshot) -> list[Reason]:

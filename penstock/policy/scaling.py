@@ -11,12 +11,12 @@ up the whole bound, and transport comes on top; the second leaves a margin.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.policy.decision import Evidence, Reason
-from penstock.policy.experience import Experiences, closest, experience
+from penstock.policy.experience import Experiences, experience, fewest_enough
 from penstock.policy.measured import finite, queue_wait_ms, task_latency_ms, utilization
 from penstock.policy.scaling_bottlenecks import is_bottleneck, resolved_parallelism
 from penstock.policy.scaling_model import FitLimits, QueueWait, fit_queue_wait, fixed_queue_wait
@@ -53,7 +53,8 @@ class Scaling:
 
     replicas: dict[str, int] = field(default_factory=dict)
     reasons: list[Reason] = field(default_factory=list)
-    feasible: bool = True
+    infeasible: set[str] = field(default_factory=set)
+    """The constraints that no number of replicas would keep."""
 
 
 class _UnknownError(Exception):
@@ -90,7 +91,7 @@ def _resolve(
         wanted = resolved_parallelism(task)
         load = utilization(task) or 0.0
         if wanted == task.parallelism:
-            scaling.feasible = False
+            scaling.infeasible.add(constraint.name)
             limit = f"its maximum of {task.max}" if task.elastic else "a fixed number of replicas"
             why = f"{name} is a bottleneck (utilization {load:.2f}) and has {limit}: scaling cannot help"
         else:
@@ -120,9 +121,12 @@ def _rebalance(
 ) -> None:
     latency_ms = sum(_needed(task_latency_ms(snapshot.tasks[n]), n, "latency_ms") for n in names)
     limit_ms = rules.queue_limit_ms(constraint, latency_ms)
-    tasks = {name: _candidate(snapshot, name, rules, scaling.replicas.get(name, 1)) for name in names}
+    waits_ms = {name: _needed(queue_wait_ms(snapshot, name), name, "queue_wait_ms") for name in names}
+    tasks = {
+        name: _candidate(snapshot.tasks[name], name, rules, wait_ms, scaling.replicas.get(name, 1))
+        for name, wait_ms in waits_ms.items()
+    }
     result = rebalance(tasks, limit_ms, rules.step)
-    scaling.feasible = scaling.feasible and result.feasible
     summary: Evidence = {"queue_wait_ms": result.wait_ms, "queue_wait_limit_ms": limit_ms}
     for name in names:
         task = snapshot.tasks[name]
@@ -145,6 +149,7 @@ def _rebalance(
             )
         )
     if not result.feasible:
+        scaling.infeasible.add(constraint.name)
         scaling.reasons.append(
             Reason(
                 rule="infeasible",
@@ -154,49 +159,46 @@ def _rebalance(
                 f" {result.wait_ms:.3g} ms, more than {limit_ms:.3g} ms: relax it or allow more replicas",
             )
         )
-    elif (
-        math.fsum(_needed(queue_wait_ms(snapshot, name), name, "queue_wait_ms") for name in names) <= limit_ms
-    ):
-        _use_experience(snapshot, constraint, tasks, result, limit_ms, scaling, known)
+    elif math.fsum(waits_ms.values()) <= limit_ms:
+        for name, replicas, reason in _by_experience(snapshot, constraint, known, tasks, result, limit_ms):
+            scaling.replicas[name] = replicas
+            scaling.reasons.append(reason)
 
 
-def _use_experience(
+def _by_experience(
     snapshot: Snapshot,
     constraint: ConstraintSpec,
+    known: Experiences,
     tasks: Mapping[str, Candidate],
     result: Rebalanced,
     limit_ms: float,
-    scaling: Scaling,
-    known: Experiences,
-) -> None:
-    """Take the fewest replicas that have been seen to be enough, if the model wants more."""
+) -> Iterator[tuple[str, int, Reason]]:
+    """The tasks of which fewer replicas than the model wants have been seen to be enough: how many, and why.
+
+    A queue that gets longer that way leaves less of the limit to the tasks after it.
+    """
     total_ms = result.wait_ms
     for name, task in tasks.items():
-        now = experience(snapshot, name) if name in known else None
+        now, wanted = experience(snapshot, name), result.replicas[name]
         if now is None:
             continue
-        others_ms = total_ms - task.model.wait_ms(result.replicas[name])
-        for replicas in range(task.start(), result.replicas[name]):
-            seen = closest(known[name], replicas, now.rate_per_s)
-            if seen is not None and others_ms + seen.wait_ms <= limit_ms:
-                total_ms = others_ms + seen.wait_ms
-                scaling.replicas[name] = replicas
-                why = (
-                    f"{replicas} were enough before: {name} queued {seen.wait_ms:.3g} ms"
-                    f" at {seen.rate_per_s:.0f} items/s, and {now.rate_per_s:.0f} come now"
-                )
-                scaling.reasons.append(
-                    Reason(
-                        rule="experience",
-                        constraint=constraint.name,
-                        task=name,
-                        before=result.replicas[name],
-                        after=replicas,
-                        prediction={"queue_wait_ms": total_ms, "queue_wait_limit_ms": limit_ms},
-                        why=why,
-                    )
-                )
-                break
+        others_ms = total_ms - task.model.wait_ms(wanted)
+        fewer = range(task.start(), wanted)
+        seen = fewest_enough(known.get(name, ()), fewer, now.rate_per_s, limit_ms - others_ms)
+        if seen is None:
+            continue
+        total_ms = others_ms + seen.wait_ms
+        reason = Reason(
+            rule="experience",
+            constraint=constraint.name,
+            task=name,
+            before=wanted,
+            after=seen.replicas,
+            prediction={"queue_wait_ms": total_ms, "queue_wait_limit_ms": limit_ms},
+            why=f"{seen.replicas} were enough before: {name} queued {seen.wait_ms:.3g} ms"
+            f" at {seen.rate_per_s:.0f} items/s, and {now.rate_per_s:.0f} come now",
+        )
+        yield name, seen.replicas, reason
 
 
 def _why(constraint: ConstraintSpec, name: str, limit_ms: float, *, feasible: bool) -> str:
@@ -205,9 +207,9 @@ def _why(constraint: ConstraintSpec, name: str, limit_ms: float, *, feasible: bo
     return f"{constraint.name} cannot be kept: {name} gets all the replicas it may have"
 
 
-def _candidate(snapshot: Snapshot, name: str, rules: ScalingRules, asked_before: int) -> Candidate:
-    task = snapshot.tasks[name]
-    wait_ms = _needed(queue_wait_ms(snapshot, name), name, "queue_wait_ms")
+def _candidate(
+    task: TaskStats, name: str, rules: ScalingRules, wait_ms: float, asked_before: int
+) -> Candidate:
     if not task.elastic:
         return Candidate(fixed_queue_wait(wait_ms), 1, 1)
     model = _model(task, name, wait_ms, rules.fit_limits)

@@ -3,8 +3,10 @@
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
+from pyspark import SparkContext
 from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
@@ -44,6 +46,16 @@ def session(
         builder = builder.config(key, value)
     started = builder.getOrCreate()
     return _checked(started, slots, _slots(started), needed_by)
+
+
+@contextmanager
+def silenced(context: SparkContext) -> Iterator[None]:
+    """Around the end of a query: Spark has a lot to say when it is stopped inside a batch."""
+    context.setLogLevel("OFF")
+    try:
+        yield
+    finally:
+        context.setLogLevel("ERROR")
 
 
 def _jars(wanted: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 import random
 import time
 from collections import deque
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -37,6 +37,14 @@ class SourceOrder(msgspec.Struct, frozen=True):
     started_at_epoch_ns: int
 
 
+class _Counted(NamedTuple):
+    """What had been read and shipped at that time."""
+
+    at_ns: int
+    items: int
+    envelopes: int
+
+
 class Sourcing:
     """One partition of a source. Ids of its items are (origin, ordinal).
 
@@ -59,8 +67,8 @@ class Sourcing:
         self._measured = measured
         self._inbox = inbox
         self._sampling = 0.0
-        self._sampled_since = (0, 0)
-        self._rate_per_s = 0.0
+        self._counted = _Counted(0, 0, 0)
+        self._rate_per_s = self._envelopes_per_s = 0.0
         self._sampler = Sampler(0.0, random.Random(origin).random)
         self._full = False
         self._knows_due = False
@@ -72,17 +80,25 @@ class Sourcing:
         """Tag this share of the items from now on."""
         if share != self._sampling:
             self._sampling = share
-            self._sampler.set_probability(affordable(share, self._rate_per_s))
+            self._set_share()
+
+    def _set_share(self) -> None:
+        share = affordable(self._sampling, self._rate_per_s, self._envelopes_per_s)
+        self._sampler.set_probability(share)
 
     def _afford(self, now_ns: int, ordinal: int) -> None:
-        """Once a second: as many samples as are worth it at the rate of now."""
-        since_ns, since = self._sampled_since
-        if now_ns - since_ns < _AFFORD_EVERY_NS:
+        """Once a second: as many samples as are worth it at the rates of now."""
+        before, took_ns = self._counted, now_ns - self._counted.at_ns
+        if took_ns < _AFFORD_EVERY_NS:
             return
-        self._rate_per_s = (ordinal - since) * 1e9 / (now_ns - since_ns)
-        self._sampled_since = (now_ns, ordinal)
-        self._sampler.set_probability(affordable(self._sampling, self._rate_per_s))
+        self._counted = now = self._count(now_ns, ordinal)
+        self._rate_per_s = (now.items - before.items) * 1e9 / took_ns
+        self._envelopes_per_s = (now.envelopes - before.envelopes) * 1e9 / took_ns
+        self._set_share()
         self._sampler.begin_interval(self._rate_per_s)
+
+    def _count(self, now_ns: int, ordinal: int) -> "_Counted":
+        return _Counted(now_ns, ordinal, sum(stream.shipped_envelopes for stream in self._outbox.streams))
 
     def run(self, order: SourceOrder) -> Position:
         """Read until the bridge ends the batch or the source has run dry; the position that was reached."""
@@ -91,7 +107,7 @@ class Sourcing:
         chunk = self._outbox.finished_input
         marks: deque[tuple[int, Position]] = deque()
         next_mark_ns = 0
-        self._sampled_since = (time.monotonic_ns(), at.ordinal)
+        self._counted = self._count(time.monotonic_ns(), at.ordinal)
         while not at.done and not self._ended():
             self._pause()
             got = reader.read(_CHUNK, _WAIT_S)

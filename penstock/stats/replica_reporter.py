@@ -11,7 +11,7 @@ from penstock.stats.arrivals import Arrivals
 from penstock.stats.baseline import Baseline
 from penstock.stats.moments import Moments, moments_of_ns
 from penstock.stats.rates import InstanceRates
-from penstock.stats.report import ReplicaReport, mean_service_ms
+from penstock.stats.report import ReplicaReport, mean_of_all_ms
 from penstock.stats.snapshot_structs import LatencyKind
 from penstock.stats.task_latency import ReadWrite
 
@@ -90,7 +90,7 @@ class ReplicaReporter:
             processed=self._processed,
             emitted=self._emitted,
         )
-        mean_ms = mean_service_ms(service_ms, rates)
+        mean_ms = mean_of_all_ms(service_ms, rates)
         if mean_ms is not None:
             self._baseline.add(mean_ms)
         report = ReplicaReport(

@@ -63,7 +63,7 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def mean_service_ms(self) -> float | None:
         """S, the mean over all items."""
-        return mean_service_ms(self.service_ms, self.rates)
+        return mean_of_all_ms(self.service_ms, self.rates)
 
     @property
     def service_per_s(self) -> float | None:
@@ -106,7 +106,7 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def mean_service_ms(timed: Moments, rates: InstanceRates) -> float | None:
+def mean_of_all_ms(timed: Moments, rates: InstanceRates) -> float | None:
     """The mean service time of all items, in ms: useful time over items, once some of them were timed.
 
     Envelopes are timed whole, so this misses no item. The few that are timed by themselves tell how service

@@ -10,6 +10,9 @@ from collections.abc import Callable
 MOST_PER_S = 100.0
 """More samples of one source in a second cost more than they tell."""
 
+ENOUGH_PER_S = 50.0
+"""So many are taken even if they are more than the envelopes they travel in."""
+
 FEW = 3
 """With so many expected, one interval in twenty would have none."""
 
@@ -61,9 +64,14 @@ class Sampler:
         return int(math.log(1.0 - self._uniform()) / self._log) if self._log else 0
 
 
-def affordable(share: float, rate_per_s: float) -> float:
+def affordable(share: float, rate_per_s: float, envelopes_per_s: float) -> float:
     """The share of the items of a source to sample, so that there are not too many at that rate.
+
+    Items of one envelope wait and travel together, so a second sample among them tells little more:
+
+        samples/s <= envelopes/s, but never fewer than ENOUGH_PER_S nor more than MOST_PER_S
 
     Who wants all of them gets all.
     """
-    return share if share == 1 or share * rate_per_s <= MOST_PER_S else MOST_PER_S / rate_per_s
+    most_per_s = min(MOST_PER_S, max(ENOUGH_PER_S, envelopes_per_s))
+    return share if share == 1 or share * rate_per_s <= most_per_s else most_per_s / rate_per_s

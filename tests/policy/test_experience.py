@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.policy.experience import Experience, closest, is_hiccup, remembered
 from penstock.policy.nephele import Nephele, NepheleMemory, NepheleParameters
-from penstock.stats.snapshot import Snapshot
+from penstock.stats.snapshot import Snapshot, decode_snapshot
 from tests.policy.snapshots import prime_test
 
 RATE_PER_S = 375_000.0
@@ -89,3 +90,28 @@ def test_a_hiccup_with_all_replicas_is_no_reason_to_call_a_bound_infeasible() ->
         decision, memory = policy.decide(primes(50, wait_ms, max=70), memory)
         feasible.append(decision.feasible)
     assert feasible == [True, True, False]
+
+
+def with_a_hopeless_one(snapshot: Snapshot) -> Snapshot:
+    """The same, and beside prime a task that can do nothing for the constraint it has of its own."""
+    hopeless = {"parallelism": 5, "max": 5, "queue_wait_ms": 300.0}
+    beside = msgspec.to_builtins(primes(50, 3.0))
+    beside["tasks"] = {
+        **msgspec.to_builtins(snapshot)["tasks"],
+        "other": {**beside["tasks"]["prime"], **hopeless},
+    }
+    text = msgspec.json.encode([beside["streams"], beside["constraints"]]).replace(b"prime", b"other")
+    streams, (constraint,) = msgspec.json.decode(text)
+    beside["streams"] += streams
+    beside["constraints"].append({**constraint, "name": "c2"})
+    return decode_snapshot(beside)
+
+
+def test_a_hiccup_hides_no_other_bound_that_cannot_be_kept() -> None:
+    policy = Nephele(NepheleParameters(experiences=10, inactive_intervals=0))
+    usual, late = primes(50, 3.0, max=70), primes(50, 300.0, max=70)
+    _, memory = policy.decide(usual, policy.initial_memory())
+    assert policy.decide(late, memory)[0].feasible
+    decision, _ = policy.decide(with_a_hopeless_one(late), memory)
+    assert "hiccup" in [reason.rule for reason in decision.reasons]
+    assert not decision.feasible

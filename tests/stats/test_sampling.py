@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.stats.sampling import MOST_PER_S, Sampler, affordable
+from penstock.stats.sampling import ENOUGH_PER_S, MOST_PER_S, Sampler, affordable
 
 
 @given(st.floats(0.02, 0.98), st.integers(0, 2**32))
@@ -68,11 +68,18 @@ def test_a_bad_probability(probability: float) -> None:
 
 @given(st.floats(0, 1, exclude_max=True), st.floats(0, 1e9))
 def test_the_share_is_kept_until_there_would_be_too_many(share: float, rate_per_s: float) -> None:
-    taken = affordable(share, rate_per_s)
+    taken = affordable(share, rate_per_s, envelopes_per_s=1e9)
     assert taken <= share
     assert taken * rate_per_s <= MOST_PER_S * 1.001
     assert taken == share or taken * rate_per_s >= MOST_PER_S * 0.999
 
 
 def test_who_wants_all_gets_all() -> None:
-    assert affordable(1.0, 1e9) == 1.0
+    assert affordable(1.0, 1e9, envelopes_per_s=1.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("envelopes_per_s", "samples_per_s"), [(0.0, ENOUGH_PER_S), (70.0, 70.0), (1000.0, MOST_PER_S)]
+)
+def test_one_sample_of_an_envelope_tells_nearly_all(envelopes_per_s: float, samples_per_s: float) -> None:
+    assert 20_000 * affordable(0.1, 20_000, envelopes_per_s) == pytest.approx(samples_per_s)

@@ -11,8 +11,11 @@ import io
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from struct import Struct
 from typing import Any, NamedTuple
+
+import msgspec
 
 from penstock.flow.graph import Codec
 
@@ -30,7 +33,7 @@ class EnvelopeError(ValueError):
     """The bytes are not a whole envelope."""
 
 
-class Tag(NamedTuple):
+class Tag(msgspec.Struct, frozen=True, gc=False):
     """A sampled item: when it was emitted, and when the source item it stems from was due.
 
     Times are of the flow's clock (flow_time.py), 0 where they are unknown or there is no single source item.
@@ -88,8 +91,8 @@ def encode(
             len(tags),
         )
     ]
-    if tags:
-        parts += [_TAG.pack(*tag) for tag in tags]
+    for tag in tags:
+        parts.append(_TAG.pack(tag.item, tag.emit_ns, tag.origin_ns))
     if ids is not None:
         block = pickle.dumps(list(ids), 5)
         parts.append(_LENGTH.pack(len(block)))
@@ -110,7 +113,7 @@ def decode(data: bytes | memoryview) -> Envelope:
     if len(view) < at + tag_count * _TAG.size:
         raise EnvelopeError(f"is cut off within its {tag_count} tags")
     tags_end = at + tag_count * _TAG.size
-    tags = [Tag._make(tag) for tag in _TAG.iter_unpack(view[at:tags_end])] if tag_count else []
+    tags = [*starmap(Tag, _TAG.iter_unpack(view[at:tags_end]))] if tag_count else []
     at = tags_end
     ids = None
     if flags & _HAS_IDS:

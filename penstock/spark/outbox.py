@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from penstock.flow.graph import ITEM_ID, Stream
 from penstock.spark.envelope import Address, ItemId, Tag, dump_items, encode
 from penstock.spark.flow_time import UNKNOWN_NS, FlowTime
@@ -328,7 +330,11 @@ class _Part(NamedTuple):
         return _Part(
             self.items[start:end],
             None if self.ids is None else self.ids[start:end],
-            [tag._replace(item=tag.item - start) for tag in self.tags if start <= tag.item < end],
+            [
+                msgspec.structs.replace(tag, item=tag.item - start)
+                for tag in self.tags
+                if start <= tag.item < end
+            ],
         )
 
 

@@ -163,9 +163,12 @@ class Sourcing:
         streams = self._outbox.streams
         with_ids = self._outbox.with_ids
         self._outbox.emitted_ns = self._emitted_ns(due_ns, 0)
+        sampled = iter(self._sampler.places(len(items)))
+        next_sampled = next(sampled, None)
         for index, item in enumerate(items):
             origin_ns = None
-            if self._sampler.take():
+            if index == next_sampled:
+                next_sampled = next(sampled, None)
                 emitted_ns = self._outbox.emitted_ns = self._emitted_ns(due_ns, index)
                 due_at_ns = emitted_ns if due_ns is None else due_ns[index]
                 self._measured.sent_late(emitted_ns - due_at_ns)

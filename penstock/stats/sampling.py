@@ -13,6 +13,8 @@ MOST_PER_S = 100.0
 ENOUGH_PER_S = 50.0
 """So many are taken even if they are more than the envelopes they travel in."""
 
+_VERY_MANY = 1e18
+
 FEW = 3
 """With so many expected, one interval in twenty would have none."""
 
@@ -52,16 +54,22 @@ class Sampler:
 
     def take(self) -> bool:
         """Whether to measure this candidate."""
-        if self._left:
-            self._left -= 1
-            return False
+        return bool(self.places(1))
+
+    def places(self, candidates: int) -> list[int]:
+        """Which of the next candidates to measure; the first of them is 0."""
         if not self._probability:
-            return False
-        self._left = self._passed_over()
-        return True
+            return []
+        taken = []
+        place = self._left
+        while place < candidates:
+            taken.append(place)
+            place += 1 + self._passed_over()
+        self._left = place - candidates
+        return taken
 
     def _passed_over(self) -> int:
-        return int(math.log(1.0 - self._uniform()) / self._log) if self._log else 0
+        return int(min(_VERY_MANY, math.log(1.0 - self._uniform()) / self._log)) if self._log else 0
 
 
 def affordable(share: float, rate_per_s: float, envelopes_per_s: float) -> float:

@@ -19,6 +19,13 @@ def test_the_share_is_the_probability(probability: float, seed: int) -> None:
     assert abs(taken - probability * draws) < 6 * (draws * probability * (1 - probability)) ** 0.5 + 1
 
 
+@given(st.floats(0, 1), st.lists(st.integers(0, 50), max_size=20))
+def test_many_candidates_at_once_are_as_many_one_by_one(probability: float, chunks: list[int]) -> None:
+    together, alone = (Sampler(probability, Random(3).random) for _ in range(2))
+    for chunk in chunks:
+        assert together.places(chunk) == [place for place in range(chunk) if alone.take()]
+
+
 def test_whether_one_is_taken_says_nothing_about_the_next() -> None:
     sampler = Sampler(0.3, Random(5).random)
     draws = [sampler.take() for _ in range(60_000)]

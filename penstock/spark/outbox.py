@@ -196,6 +196,13 @@ class Outbox:
         """Since when the item that is being put has been there."""
         return time.monotonic_ns() if self.emitted_ns is None else self.emitted_ns
 
+    def useful_ns(self, started_ns: int, waited_before_ns: int) -> int:
+        """Time since then without what was waited since then, for room in the output, by either thread.
+
+        The clock's thread may have waited for longer than it took the task's: no time is negative.
+        """
+        return max(0, time.monotonic_ns() - started_ns - (self.waited_ns - waited_before_ns))
+
     def open(self, stream: OutStream) -> None:
         """Start the lifetime of a stream's envelopes."""
         with self.lock:

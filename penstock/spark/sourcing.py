@@ -123,8 +123,7 @@ class Sourcing:
             self._outbox.current_input = chunk
             started_ns, waited_ns = time.monotonic_ns(), self._outbox.waited_ns
             self._send(items, due_ns, at.ordinal)
-            waited_ns = self._outbox.waited_ns - waited_ns
-            useful_ns = time.monotonic_ns() - started_ns - waited_ns
+            useful_ns = self._outbox.useful_ns(started_ns, waited_ns)
             self._measured.source_read(len(items), useful_ns, due_ns)
             self._outbox.finished_input = chunk
             at = Position(at.ordinal + len(items), reader.offset)

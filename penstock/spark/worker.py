@@ -208,7 +208,7 @@ class Worker:
         else:
             self._process_marked(envelope, arrived_ns)
         outbox.finished_input = sequence
-        useful_ns = time.monotonic_ns() - started_ns - (outbox.waited_ns - waited_ns)
+        useful_ns = outbox.useful_ns(started_ns, waited_ns)
         self._head.measured.envelope_done(envelope, arrived_ns, useful_ns)
         self._unacknowledged += 1
         if careful or self._unacknowledged >= _ACK_EVERY:

@@ -69,7 +69,8 @@ class Sampler:
         return taken
 
     def _passed_over(self) -> int:
-        return int(min(_VERY_MANY, math.log(1.0 - self._uniform()) / self._log)) if self._log else 0
+        log = self._log  # another thread may change it
+        return int(min(_VERY_MANY, math.log(1.0 - self._uniform()) / log)) if log else 0
 
 
 def affordable(share: float, rate_per_s: float, envelopes_per_s: float) -> float:

@@ -403,3 +403,13 @@ def test_two_threads_lose_double_and_reorder_nothing(wiring: Wiring, with_ids: b
             ids = [i for envelope in bridge.envelopes[replica] for i in envelope.ids or []]
             assert [i[1] for i in ids if i is not None] == expected
     assert bridge.acknowledged == sorted(bridge.acknowledged)
+
+
+def test_useful_time_is_without_waiting_and_never_negative() -> None:
+    """The clock's thread may wait for longer than the task's thread was at work."""
+    outbox = Outbox(lambda _: None, 0, with_ids=False)
+    started_ns = time.monotonic_ns() - 5_000_000
+    outbox.waited_ns = 7_000_000
+    assert outbox.useful_ns(started_ns, 7_000_000) >= 5_000_000
+    assert 1_000_000 <= outbox.useful_ns(started_ns, 3_000_000) < outbox.useful_ns(started_ns, 7_000_000)
+    assert outbox.useful_ns(started_ns, -60_000_000_000) == 0

@@ -3,7 +3,7 @@
 The thesis divides all of it that the tasks leave: w_ob for batching, the rest for queues (4.9). That leaves
 nothing for the time on the way between two tasks, and no room for error. Here a bound l becomes
 
-    l' = share l - min(T, l / 4)     T = sum over streams of (channel latency - batching delay)
+    l' = share l - min(T, l / 8)     T = sum over streams of (channel latency - batching delay)
                                          - sum over tasks of queue wait,  as measured
 
 so that the formulas of the thesis, applied to l', keep the sum of all parts at `share` of the bound. A longer
@@ -21,7 +21,7 @@ from penstock.stats.snapshot import ConstraintSpec, Snapshot
 
 Transport = Literal["ignored", "measured"]
 
-LARGEST_TRANSPORT = 1 / 4
+LARGEST_TRANSPORT = 1 / 8
 
 
 def plan_bounds(snapshot: Snapshot, share: float, transport: Transport) -> tuple[Snapshot, list[Reason]]:

@@ -200,7 +200,7 @@ class Nephele:
         asked = {name: self._worthwhile(count, wanted[name]) for name, count in now.items()}
         added = any(asked[name] > count for name, count in now.items())
         resting = own.inactive_intervals if added else 0
-        feasible = _passes(snapshot, scaling.infeasible, {reason.task for reason in hiccups})
+        feasible = _feasible(snapshot, scaling.infeasible, {reason.task for reason in hiccups})
         decided = NepheleMemory(now, asked, resting, feasible, known)
         return _Scaled(asked, [*scaling.reasons, *hiccups], decided)
 
@@ -241,7 +241,7 @@ def _hold_in_hiccups(snapshot: Snapshot, before: Experiences, replicas: dict[str
     return reasons
 
 
-def _passes(snapshot: Snapshot, infeasible: Set[str], hiccups: Set[str | None]) -> bool:
+def _feasible(snapshot: Snapshot, infeasible: Set[str], hiccups: Set[str | None]) -> bool:
     """Whether every constraint can be kept, those with a hiccup aside."""
     hopeless = [constraint for constraint in snapshot.constraints if constraint.name in infeasible]
     return all(hiccups & set(constraint.tasks()) for constraint in hopeless)

@@ -97,7 +97,7 @@ class Sourcing:
         self._set_share()
         self._sampler.begin_interval(self._rate_per_s)
 
-    def _count(self, now_ns: int, ordinal: int) -> "_Counted":
+    def _count(self, now_ns: int, ordinal: int) -> _Counted:
         return _Counted(now_ns, ordinal, sum(stream.shipped_envelopes for stream in self._outbox.streams))
 
     def run(self, order: SourceOrder) -> Position:

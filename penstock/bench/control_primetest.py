@@ -2,9 +2,12 @@
 
 The profile for two cores climbs from a rate to ten times that rate in six steps and down again. Its published
 rates (2,000 to 20,000 items/s) are beyond two cores here: 15 processes that ship every 5 ms keep them busy at
-10,000 items/s already. So the rates are lower and everything else is the same. The static configuration is
-sized for the peak: its testers are busy for at most three quarters of the time then (16 rate-limited ones; 14
-missed the bound).
+10,000 items/s already. So the rates are lower and everything else is the same. They leave cores free at the
+peak, also in an hour in which the cores are slow: on full cores no number of replicas holds a bound. The static
+configuration is sized for the peak: its testers are busy for at most three quarters of the time then.
+
+Java compiles for a minute at the highest rate, on a fifth of a core. Whoever ran first would pay for it, so a run
+at that rate comes before the contest and does not count.
 """
 
 from dataclasses import dataclass
@@ -22,6 +25,7 @@ from penstock.testing import Ledger
 BOUND_MS = 20.0
 WINDOW_S = 5.0
 WARM_UP_S = 20.0
+COMPILE_S = 60.0
 LIFETIME = "5 ms"
 TASK = "tester"
 HELD_BAR, REPLICAS_BAR = 0.92, 0.8
@@ -37,7 +41,7 @@ class Contest:
     most: int
     first: int
     seconds: float
-    items_per_s: float = 250.0
+    items_per_s: float = 200.0
 
     @property
     def schedule(self) -> Schedule:
@@ -46,28 +50,34 @@ class Contest:
         return Schedule((WARM_UP_S, *shape.spans_s), (self.low_per_s, *shape.rates_per_s))
 
     @property
+    def peak(self) -> Schedule:
+        """The highest rate, for as long as Java compiles."""
+        return Schedule((COMPILE_S,), (self.high_per_s,))
+
+    @property
     def measured(self) -> tuple[float, float]:
         """From when to when the profile lasts."""
         return WARM_UP_S, WARM_UP_S + self.seconds
 
 
-RATE_LIMITED = Contest("rate_limited", 300.0, 3_000.0, most=16, first=2, seconds=210.0)
-CPU_BOUND = Contest("cpu", 1_200.0, 12_000.0, most=2, first=1, seconds=210.0)
+RATE_LIMITED = Contest("rate_limited", 240.0, 2_400.0, most=16, first=2, seconds=210.0)
+CPU_BOUND = Contest("cpu", 1_000.0, 10_000.0, most=2, first=1, seconds=210.0)
 
 
 def contest(chosen: Contest, effort: Effort) -> dict[str, ControlledRun]:
     """One run for each policy; a quick one has nephele and static alone."""
     bench_session(chosen.most + 2)
     policies = ["nephele", "static"] if effort is Effort.QUICK else list(POLICIES)
-    return {policy: one_run(chosen, policy) for policy in policies}
+    one_run(chosen, "static", chosen.peak)
+    return {policy: one_run(chosen, policy, chosen.schedule) for policy in policies}
 
 
-def one_run(chosen: Contest, policy: str) -> ControlledRun:
-    """The whole profile under one policy; `static` has all replicas from the beginning."""
+def one_run(chosen: Contest, policy: str, schedule: Schedule) -> ControlledRun:
+    """A load under one policy; `static` has all replicas from the beginning."""
     first = chosen.most if policy == "static" else chosen.first
     with Ledger() as ledger:
         flow = prime_flow(
-            chosen.schedule,
+            schedule,
             ledger,
             testers=penstock.elastic(1, chosen.most, initial=first, pool=chosen.most),
             bound=f"{BOUND_MS} ms",

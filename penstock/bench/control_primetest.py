@@ -3,11 +3,11 @@
 The profile for two cores climbs from a rate to ten times that rate in six steps and down again. Its published
 rates (2,000 to 20,000 items/s) are beyond two cores here: 15 processes that ship every 5 ms keep them busy at
 10,000 items/s already. So the rates are lower and everything else is the same. They leave cores free at the
-peak, also in an hour in which the cores are slow: on full cores no number of replicas holds a bound. The static
-configuration is sized for the peak: its testers are busy for at most three quarters of the time then.
+peak, also in an hour in which the cores are slow: on full cores no number of replicas holds a bound. The
+static configuration is sized for the peak: its testers are busy for at most three quarters of the time then.
 
-Java compiles for a minute at the highest rate, on a fifth of a core. Whoever ran first would pay for it, so a run
-at that rate comes before the contest and does not count.
+Java compiles for a minute at the highest rate, on a fifth of a core. Whoever ran first would pay for it, so a
+run at that rate comes before the contest and does not count.
 """
 
 from dataclasses import dataclass

@@ -180,7 +180,6 @@ def counting(tasks: dict[str, Any]) -> Snapshot:
 def test_word_count_takes_one_step_and_stays() -> None:
     best = control_wordcount.OPTIMUM
     assert best == (5, 10)
-    assert best == (5, 10)
 
     def verdict(*path: tuple[int, int]) -> dict[str, bool]:
         return verdicts(control_wordcount.summarise({"under-provisioned": words(list(path))})[1])

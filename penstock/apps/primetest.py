@@ -4,6 +4,7 @@ source -> tester (elastic) -> sink, all round robin; one constraint over (stream
 """
 
 import hashlib
+from functools import partial
 from typing import Any, Literal
 
 import penstock
@@ -21,10 +22,12 @@ LOW_PER_S, HIGH_PER_S = 2_000.0, 20_000.0
 REST, CLIMB, PLATEAU = 30 / 210, 60 / 210, 30 / 210
 
 
-def number(partition: int, index: int, seed: int, due_ns: int) -> tuple[int, int, int, int, bytes]:
-    """A random number of 32 bytes, the same whenever it is asked for; unmarked yet."""
+def number(
+    partition: int, index: int, seed: int, due_ns: int, size: int = NUMBER_BYTES
+) -> tuple[int, int, int, int, bytes]:
+    """A random number of so many bytes, at most 64, the same whenever it is asked for; unmarked yet."""
     key = b"%d/%d/%d" % (seed, partition, index)
-    return partition, index, due_ns, 0, hashlib.blake2b(key, digest_size=NUMBER_BYTES).digest()
+    return partition, index, due_ns, 0, hashlib.blake2b(key, digest_size=size).digest()
 
 
 def tester(item: tuple[int, int, int, int, bytes]) -> tuple[int, int, int, int, bytes]:
@@ -56,11 +59,13 @@ def prime_flow(
     lifetime: Duration = 0,
     work: Work = "cpu",
     items_per_s: float = 1000.0,
+    number_bytes: int = NUMBER_BYTES,
     seed: int = 0,
 ) -> penstock.Flow:
     """The flow with all that can be varied; `items_per_s` limits a replica if work is rate_limited."""
     chosen = penstock.Flow("primetest")
-    numbers = chosen.source(penstock.paced(number, schedule, seed=seed), name="numbers").batched(lifetime)
+    made = partial(number, size=number_bytes)
+    numbers = chosen.source(penstock.paced(made, schedule, seed=seed), name="numbers").batched(lifetime)
     test = tester if work == "cpu" else RateLimited(untested, items_per_s)
     tested = numbers.map(test, name="tester", parallelism=testers)
     tested.batched(lifetime).sink(sink, name="results")

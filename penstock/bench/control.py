@@ -45,7 +45,8 @@ def rate_limited(effort: Effort) -> Section:
 
 def cpu_bound(effort: Effort) -> Section:
     """PrimeTest with testers that compute."""
-    return _contest(control_primetest.CPU_BOUND, effort)
+    test_s = control_primetest.time_of_a_test()
+    return _contest(control_primetest.cpu_bound(test_s), effort)
 
 
 def reaction(effort: Effort) -> Section:

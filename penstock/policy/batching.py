@@ -8,16 +8,24 @@ Thesis, algorithm 3, for every channel e of a constraint with bound l and n stre
 
 Adding delta to the lifetime adds it to every item's delay, so two intervals suffice; 2 target bounds the
 lifetime where envelopes fill up before it ends. If several constraints hold a channel, the smallest wins.
+
+Batching may yield to queues, by a share y of what it has (none in the thesis). Then w_ob becomes
+
+    w = min(w_ob, max((1 - y) w_ob, 1 - W / (l - L)))             W, L: queue waits and latencies of the tasks
+
+so that batching, queues and tasks stay within l as long as the queues take no more than 1 - (1 - y) w_ob.
+Items also wait for those before them in their envelope, so shorter lifetimes shorten queues, too.
 """
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.policy.batching_graph import Channel, Replica, RuntimeGraph, average_graph
 from penstock.policy.batching_latency import downstream_latencies_ms, upstream_latencies_ms
 from penstock.policy.decision import Reason
-from penstock.policy.measured import finite, output_batch_ms, task_latency_ms
+from penstock.policy.measured import finite, output_batch_ms, queue_wait_ms, task_latency_ms
 from penstock.stats.snapshot import ConstraintSpec, Snapshot
 
 
@@ -59,7 +67,13 @@ def smallest_targets_ms(
     return smallest
 
 
-def adjust_lifetimes(snapshot: Snapshot, weight: float) -> Batching:
+def yielding_weight(weight: float, yields: float, waits_ms: float, left_ms: float) -> float:
+    """w: the share of what the tasks leave that queues of this length leave to batching."""
+    taken = waits_ms / left_ms if left_ms > 0 else 1.0
+    return min(weight, max((1 - yields) * weight, 1 - taken))
+
+
+def adjust_lifetimes(snapshot: Snapshot, weight: float, yields: float = 0.0) -> Batching:
     """The batch lifetimes of all constrained streams that ship envelopes and were measured."""
     wanted = []
     reasons = []
@@ -72,7 +86,9 @@ def adjust_lifetimes(snapshot: Snapshot, weight: float) -> Batching:
             reasons.append(Reason(rule="unknown", constraint=constraint.name, task=missing, why=why))
             continue
         graph = average_graph(snapshot, constraint)
-        wanted.append((constraint, batch_targets_ms(graph, constraint, latency_ms, weight)))
+        left_ms = constraint.latency_ms - math.fsum(latency_ms.values())
+        own = yielding_weight(weight, yields, _waits_ms(snapshot, constraint), left_ms)
+        wanted.append((constraint, batch_targets_ms(graph, constraint, latency_ms, own)))
     lifetimes_ms = {}
     for channel, (target_ms, constraint) in smallest_targets_ms(wanted).items():
         if is_chained(snapshot, channel.sender.task, channel.receiver.task):
@@ -98,6 +114,11 @@ def _latencies_ms(snapshot: Snapshot, constraint: ConstraintSpec) -> tuple[dict[
             return {}, name
         latencies_ms[Replica(name, 0)] = latency_ms
     return latencies_ms, None
+
+
+def _waits_ms(snapshot: Snapshot, constraint: ConstraintSpec) -> float:
+    """How long items wait before the tasks of a constraint, as far as that was measured."""
+    return math.fsum(queue_wait_ms(snapshot, name) or 0.0 for name in constraint.tasks())
 
 
 def _adjusted(snapshot: Snapshot, constraint: ConstraintSpec, name: str, target_ms: float) -> Reason:

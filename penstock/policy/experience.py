@@ -5,8 +5,9 @@ rate as high as now or higher is a bound on the wait they would bring now, the c
 
     W(p) <= w(p, rate'),   the lowest rate' >= rate
 
-Two things follow. Replicas may go when fewer have been enough for what comes now; and no replicas are added
-for a wait that is new while replicas and rate are not, unless it is there for a second interval.
+Three things follow. Replicas may go when fewer have been enough for what comes now; they need not stay for
+as long as replicas do that only a model finds superfluous; and no replicas are added for a wait that is new
+while replicas and rate are not, unless it is there for a second interval.
 
 Kingman's formula scales a wait with 1 / (p - b). Where items wait for those of the same envelope, and
 envelopes come at regular times, it grows with 1 / p only, and the formula keeps replicas that nobody needs.
@@ -16,11 +17,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from penstock.policy.decision import Decision
 from penstock.policy.measured import finite, queue_wait_ms
 from penstock.stats.snapshot import Snapshot
 
 SAME_RATE = 0.05
 """Rates that differ by less, as a share, are taken for the same."""
+
+RULE = "experience"
+"""The rule of reasons that say: so many replicas have been enough."""
 
 
 class Experience(msgspec.Struct, frozen=True):
@@ -68,6 +73,11 @@ def fewest_enough(
     """The first of these numbers of replicas with which items did not wait longer at such a rate."""
     seen = (closest(known, count, rate_per_s) for count in replicas)
     return next((one for one in seen if one is not None and one.wait_ms <= wait_ms), None)
+
+
+def shown_enough(decision: Decision, task: str, replicas: int) -> bool:
+    """Whether a decision says that so many replicas of a task have been enough before."""
+    return any((one.rule, one.task, one.after) == (RULE, task, replicas) for one in decision.reasons)
 
 
 def is_hiccup(known: Sequence[Experience], now: Experience) -> bool:

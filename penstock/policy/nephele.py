@@ -34,6 +34,15 @@ class NepheleParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             extra={"unit": "share"},
         ),
     ] = 0.8
+    batching_yield: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="share of its time that batching leaves to queues that need it; the thesis: none",
+            extra={"unit": "share"},
+        ),
+    ] = 0.0
     utilization_max: Annotated[
         float,
         Meta(
@@ -172,7 +181,7 @@ class Nephele:
     def _batching(self, snapshot: Snapshot) -> Batching:
         own = self.parameters
         if own.batching == "lifetime":
-            return adjust_lifetimes(snapshot, own.batching_weight)
+            return adjust_lifetimes(snapshot, own.batching_weight, own.batching_yield)
         if own.batching == "buffer_2012":
             return size_buffers(snapshot, BufferRules(shrink=own.buffer_shrink, grow=own.buffer_grow))
         return Batching({}, [])
@@ -218,6 +227,7 @@ class Nephele:
         own = self.parameters
         return ScalingRules(
             batching_weight=own.batching_weight,
+            batching_yield=own.batching_yield,
             utilization_max=own.utilization_max,
             bottleneck_utilization=own.bottleneck_utilization,
             fit_limits=None if own.fit_limits is None else FitLimits(*own.fit_limits),

@@ -7,7 +7,8 @@ For each constraint in turn: ResolveBottlenecks if its sequence has a bottleneck
 
 starting from the minima, from the replicas earlier constraints asked for, and from the smallest number whose
 utilization stays below `utilization_max` (section 4.6.4). With the first limit batching and queues may use
-up the whole bound, and transport comes on top; the second leaves a margin.
+up the whole bound, and transport comes on top; the second leaves a margin. Where batching yields a share y to
+the queues (batching.py), (1 - y) w_ob takes the place of w_ob.
 """
 
 import math
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.policy.decision import Evidence, Reason
-from penstock.policy.experience import Experiences, experience, fewest_enough
+from penstock.policy.experience import RULE, Experiences, experience, fewest_enough
 from penstock.policy.measured import finite, queue_wait_ms, task_latency_ms, utilization
 from penstock.policy.scaling_bottlenecks import is_bottleneck, resolved_parallelism
 from penstock.policy.scaling_model import FitLimits, QueueWait, fit_queue_wait, fixed_queue_wait
@@ -33,6 +34,7 @@ class ScalingRules:
     """The constants of elastic scaling."""
 
     batching_weight: float = 0.8
+    batching_yield: float = 0.0
     utilization_max: float = 0.9
     bottleneck_utilization: float = 0.99
     fit_limits: FitLimits | None = None
@@ -41,7 +43,8 @@ class ScalingRules:
 
     def queue_limit_ms(self, constraint: ConstraintSpec, task_latency_ms: float) -> float:
         """How long the items of a constraint may wait in queues, all its tasks together."""
-        left_ms = (1 - self.batching_weight) * (constraint.latency_ms - task_latency_ms)
+        batching = (1 - self.batching_yield) * self.batching_weight
+        left_ms = (1 - batching) * (constraint.latency_ms - task_latency_ms)
         if self.queue_limit == "thesis":
             return left_ms
         return PUBLIC_CODE_SHARE * left_ms / max(1, len(constraint.streams()))
@@ -173,9 +176,10 @@ def _by_experience(
     result: Rebalanced,
     limit_ms: float,
 ) -> Iterator[tuple[str, int, Reason]]:
-    """The tasks of which fewer replicas than the model wants have been seen to be enough: how many, and why.
+    """The tasks of which fewer replicas have been seen to be enough: how many, and why.
 
-    A queue that gets longer that way leaves less of the limit to the tasks after it.
+    Fewer than the model wants, or as few as it wants if that is fewer than there are. A queue that gets
+    longer that way leaves less of the limit to the tasks after it.
     """
     total_ms = result.wait_ms
     for name, task in tasks.items():
@@ -183,16 +187,16 @@ def _by_experience(
         if now is None:
             continue
         others_ms = total_ms - task.model.wait_ms(wanted)
-        fewer = range(task.start(), wanted)
+        fewer = range(task.start(), wanted + 1 if wanted < now.replicas else wanted)
         seen = fewest_enough(known.get(name, ()), fewer, now.rate_per_s, limit_ms - others_ms)
         if seen is None:
             continue
         total_ms = others_ms + seen.wait_ms
         reason = Reason(
-            rule="experience",
+            rule=RULE,
             constraint=constraint.name,
             task=name,
-            before=wanted,
+            before=now.replicas,
             after=seen.replicas,
             prediction={"queue_wait_ms": total_ms, "queue_wait_limit_ms": limit_ms},
             why=f"{seen.replicas} were enough before: {name} queued {seen.wait_ms:.3g} ms"

@@ -10,15 +10,22 @@ policies that think in minutes shrink with the day.
 from collections.abc import Mapping
 from typing import Final
 
-# What is measured while Java is still compiling is not the load.
-_GUARDS: Final = ("guards.warm_up_s=6", "guards.scale_down_window_s=15")
+# What is measured while Java is still compiling is not the load. Replicas that have been enough are enough if
+# the load stays for another interval.
+_GUARDS: Final = (
+    "guards.warm_up_s=6",
+    "guards.scale_down_window_s=15",
+    "guards.scale_down_shown_window_s=4",
+)
 _POLICIES: Final[Mapping[str, tuple[str, ...]]] = {
     # Thesis: all of the bound is planned with, transport counts for nothing, three intervals (15 s) of rest.
     # A wait measured while a backlog is worked off says little of the wait that more replicas would bring, so
     # the fit is limited from above; in exchange a third of the replicas' time is room for the next step.
+    # Batching and queues have fixed shares there; shorter batches are cheaper than another replica.
     "nephele": (
         "nephele.bound_share=0.85",
         "nephele.transport=measured",
+        "nephele.batching_yield=0.25",
         "nephele.inactive_intervals=1",
         "nephele.utilization_max=0.65",
         "nephele.fit_limits=[0, 3]",

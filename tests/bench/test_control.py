@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.apps.primetest import NUMBER_BYTES, number
 from penstock.bench import (
     control,
     control_batching,
@@ -70,6 +71,18 @@ def test_the_profile_follows_the_warm_up() -> None:
     assert schedule.rate_at(0) == schedule.rate_at(control_primetest.WARM_UP_S + 1) == 240.0
     assert max(schedule.rates_per_s) == control_primetest.RATE_LIMITED.peak.rate_at(1) == 2_400.0
     assert sum(schedule.spans_s) == pytest.approx(control_primetest.WARM_UP_S + 210.0)
+
+
+def test_the_rates_of_testers_that_compute_come_from_the_time_of_a_test() -> None:
+    chosen = control_primetest.cpu_bound(test_s=0.85 / 2_500)
+    assert (chosen.low_per_s, chosen.high_per_s) == pytest.approx((250.0, 2_500.0))
+    assert (
+        control_primetest.outcome(chosen, controlled(230.0, lambda _: 5.0, [1] * 115))["peak_per_s"]
+        == 2_500.0
+    )
+    small, large = (number(0, 1, 2, 3, size) for size in (NUMBER_BYTES, chosen.number_bytes))
+    assert (len(small[-1]), len(large[-1])) == (32, 64)
+    assert 0 < control_primetest.time_of_a_test() < 1
 
 
 def reaction(broken_s: float, effect_ms: float | None = 40.0) -> dict[str, bool]:

@@ -10,6 +10,7 @@ from penstock.policy.batching import (
     batch_targets_ms,
     is_chained,
     smallest_targets_ms,
+    yielding_weight,
 )
 from penstock.policy.batching_graph import Channel, Replica, average_graph
 from penstock.stats.snapshot import ConstraintSpec
@@ -26,6 +27,21 @@ def test_lifetimes_by_hand() -> None:
         batching.reasons[0].why
         == "source->prime may spend 7.97 ms of the 20 ms of c1 on batching and spends 1 ms"
     )
+
+
+def test_batching_yields_to_queues_that_need_more_than_their_share() -> None:
+    # 19.92 ms are left by the tester, of which 0.8 are for batching and 3.984 ms for its queue
+    def targets_ms(wait_ms: float | None, yields: float) -> float:
+        at_once = {"output_batch_ms": 0.0, "batch_lifetime_ms": 0.0}
+        snapshot = prime_test(queue_wait_ms=wait_ms, stream=at_once)
+        return sum(adjust_lifetimes(snapshot, 0.8, yields).lifetimes_ms.values())
+
+    assert targets_ms(8.0, 0.0) == pytest.approx(0.8 * 19.92)
+    assert targets_ms(3.9, 0.5) == pytest.approx(0.8 * 19.92), "the queue has enough"
+    assert targets_ms(8.0, 0.5) == pytest.approx(19.92 - 8.0)
+    assert targets_ms(18.0, 0.5) == pytest.approx(0.4 * 19.92), "half of it stays"
+    assert targets_ms(None, 0.5) == pytest.approx(19.92 - 9.0), "what goes by on the way stands in for it"
+    assert yielding_weight(0.8, 0.5, waits_ms=1.0, left_ms=-1.0) == pytest.approx(0.4)
 
 
 @given(bound_ms=st.floats(1, 1000), weight=st.floats(0, 1), length=st.integers(1, 5))

@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from penstock.policy.experience import Experience, closest, is_hiccup, remembered
+from penstock.policy.guards.compose import guarded
+from penstock.policy.guards.parameters import GuardParameters
 from penstock.policy.nephele import Nephele, NepheleMemory, NepheleParameters
 from penstock.stats.snapshot import Snapshot, decode_snapshot
 from tests.policy.snapshots import prime_test
@@ -58,6 +60,29 @@ def test_replicas_go_when_fewer_were_enough_before() -> None:
     assert asked(primes(50, 3.0), now) == (50, ["rebalance", "experience"])
     assert asked(primes(50, 3.0, 1.2 * RATE_PER_S), now)[0] == 50, "at a higher rate even"
     assert asked(primes(50, 3.0), now, experiences=0) == (52, ["rebalance"])
+
+
+def test_the_model_may_be_confirmed_by_experience_when_replicas_go() -> None:
+    assert asked(primes(52, 3.0), primes(60, 2.9)) == (52, ["rebalance", "experience"])
+    stays = primes(52, 3.9)
+    assert asked(stays, stays) == (52, ["rebalance"]), "nobody goes: nothing to confirm"
+
+
+def test_what_experience_shows_goes_sooner_through_the_guards() -> None:
+    """Fifty carry the load, a peak takes sixty, and the load comes back."""
+
+    def decisions_until_fifty(shown_window_s: float | None) -> int:
+        guards = GuardParameters(scale_down_window_s=30, scale_down_shown_window_s=shown_window_s)
+        policy = guarded(Nephele(NepheleParameters(experiences=10, inactive_intervals=0)), guards)
+        _, memory = policy.decide(primes(50, 3.9), policy.initial_memory())
+        for count in range(1, 20):
+            decision, memory = policy.decide(primes(60, 2.9 + count / 1000), memory)
+            if decision.parallelism["prime"] == 50:
+                return count
+        raise AssertionError("sixty for ever")
+
+    assert decisions_until_fifty(None) == 7
+    assert decisions_until_fifty(5.0) == 2
 
 
 def test_experience_that_does_not_fit_changes_nothing() -> None:

@@ -60,3 +60,15 @@ def test_parts_of_the_plan_add_up_to_the_share(share: float, bound_ms: float) ->
     service_ms = snapshot.tasks["prime"].service_ms or 0.0
     transport_ms = min(TRANSPORT_MS, bound_ms / 8)
     assert batching_ms + queues_ms + service_ms + transport_ms == pytest.approx(share * bound_ms)
+
+
+@given(wait_ms=st.floats(0.0, 30.0), yields=st.floats(0.0, 1.0))
+def test_they_add_up_to_no_more_when_batching_yields(wait_ms: float, yields: float) -> None:
+    """As long as the queue is within its limit."""
+    policy = Nephele(NepheleParameters(batching_yield=yields))
+    snapshot = prime_test(bound_ms=40.0, queue_wait_ms=wait_ms)
+    decision, _ = policy.decide(snapshot, policy.initial_memory())
+    batching_ms = math.fsum(evidence(decision, "adjust_lifetimes", "target_ms"))
+    queues_ms = evidence(decision, "rebalance", "queue_wait_limit_ms")[0]
+    service_ms = snapshot.tasks["prime"].service_ms or 0.0
+    assert batching_ms + min(wait_ms, queues_ms) + service_ms <= 40.0 + 1e-9

@@ -118,7 +118,7 @@ def guarded(policy: Policy[M], parameters: GuardParameters | None = None) -> Gua
         guards.append(Ineffective(own.ineffective_gain, own.memory_s, own.load_tolerance))
     guards += [
         Activation(own.activation_intervals, own.activation),
-        ScaleDownWindow(own.scale_down_window_s),
+        ScaleDownWindow(own.scale_down_window_s, own.scale_down_shown_window_s),
         DeadBand(own.dead_band, own.dead_band_s),
         MaximumStep(own.max_step_up, own.max_step_down),
         CoolDown(own.cool_down_intervals),

@@ -46,6 +46,13 @@ class GuardParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             extra={"unit": "s"},
         ),
     ] = 30.0
+    scale_down_shown_window_s: Annotated[
+        Seconds | None,
+        Meta(
+            description="The same where experience shows fewer to be enough, if it is shorter.",
+            extra={"unit": "s"},
+        ),
+    ] = None
     dead_band: Annotated[
         Share,
         Meta(description="Changes of a task by less than this share are small.", extra={"unit": "share"}),

@@ -3,7 +3,8 @@
     to = max of the proposals of the last window_s,   if they all are below the present number
 
 Load that comes back within the window finds its replicas still there (the Flink autoscaler's and KEDA's
-rule). A change of the task begins a new window.
+rule). A change of the task begins a new window. Where so few replicas have been seen to be enough for such a
+load, and no model has to be believed, the window may be shorter.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from penstock.policy.decision import Decision
+from penstock.policy.experience import shown_enough
 from penstock.policy.guards.port import Seen
 from penstock.policy.guards.revise import allow, changes
 
@@ -35,6 +37,7 @@ class ScaleDownWindow:
     """The guard `scale_down_window`."""
 
     window_s: float
+    shown_window_s: float | None = None
     name: ClassVar[str] = "scale_down_window"
 
     def initial_memory(self) -> ScaleDownMemory:
@@ -50,19 +53,25 @@ class ScaleDownWindow:
             if after > before:
                 continue
             row = (*memory.proposals.get(task, ()), Proposal(seen.now_s, after))
+            window_s = self._window_s(proposed, task, after)
             waited_s = seen.now_s - row[0].at_s
-            if waited_s < self.window_s:
+            if waited_s < window_s:
                 kept[task] = row
-                why = f"fewer replicas were enough for {waited_s:g} of {self.window_s:g} s"
+                why = f"fewer replicas were enough for {waited_s:g} of {window_s:g} s"
                 proposed = allow(proposed, self.name, task, before=before, allowed=before, why=why)
                 continue
             # The first proposal of the next window is the oldest that is not older than the window.
             kept[task] = tuple(one for one in row if seen.now_s - one.at_s <= self.window_s)
-            allowed = max(one.replicas for one in kept[task])
+            allowed = max(one.replicas for one in row if seen.now_s - one.at_s <= window_s)
             if allowed != after:
-                why = f"{allowed} replicas were needed within the last {self.window_s:g} s"
+                why = f"{allowed} replicas were needed within the last {window_s:g} s"
                 proposed = allow(proposed, self.name, task, before=before, allowed=allowed, why=why)
         return proposed, ScaleDownMemory(kept)
+
+    def _window_s(self, proposed: Decision, task: str, replicas: int) -> float:
+        if self.shown_window_s is None or not shown_enough(proposed, task, replicas):
+            return self.window_s
+        return min(self.window_s, self.shown_window_s)
 
     def settle(self, seen: Seen, issued: Decision, memory: ScaleDownMemory) -> ScaleDownMemory:
         """A task that was changed begins a new window."""

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from penstock.policy.decision import Decision, Reason
+from penstock.policy.experience import RULE
 from penstock.policy.guards.port import Guard, Seen
 from penstock.policy.keep import current_parallelism
 from penstock.stats.snapshot import Snapshot, StreamStats, TaskStats
@@ -63,14 +64,28 @@ def snapshot(tasks: Mapping[str, TaskStats] | None = None, **replicas: int) -> S
     return Snapshot(interval_s=5, tasks=all_tasks, streams=streams)
 
 
+def shown(decision: Decision) -> Decision:
+    """The same, and all its replicas have been enough before."""
+    seen = [
+        Reason(rule=RULE, task=name, after=count, why="seen") for name, count in decision.parallelism.items()
+    ]
+    return msgspec.structs.replace(decision, reasons=[*decision.reasons, *seen])
+
+
 def steps(
-    guard: Guard[Any], script: Sequence[tuple[Snapshot, Mapping[str, int]]], *, interval_s: float = 5.0
+    guard: Guard[Any],
+    script: Sequence[tuple[Snapshot, Mapping[str, int]]],
+    *,
+    interval_s: float = 5.0,
+    are_shown: Sequence[int] = (),
 ) -> list[Decision]:
-    """What one guard leaves of each proposal, on snapshots `interval_s` apart."""
+    """What one guard leaves of proposals `interval_s` apart; the numbers of some were enough before."""
     memory, decisions = guard.initial_memory(), []
     for index, (one, wanted) in enumerate(script, start=1):
         seen = Seen(one, index * interval_s)
-        decision, memory = guard.review(seen, proposal(one, wanted), memory)
+        proposed = proposal(one, wanted)
+        proposed = shown(proposed) if index in are_shown else proposed
+        decision, memory = guard.review(seen, proposed, memory)
         memory = guard.settle(seen, decision, memory)
         decisions.append(decision)
     return decisions

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from penstock.policy.agreement import AgreementRule
 from penstock.policy.guards.activation import Activation
 from penstock.policy.guards.cool_down import CoolDown
+from penstock.policy.guards.port import Seen
 from penstock.policy.guards.scale_down_window import ScaleDownWindow
 from penstock.policy.guards.warm_up import WarmUp
-from tests.policy.guards.scripted import snapshot, steps
+from tests.policy.guards.scripted import proposal, shown, snapshot, steps
 
 
 def test_warm_up_holds_everything_back_at_the_start() -> None:
@@ -67,6 +68,28 @@ def test_scale_down_waits_for_its_window_and_takes_its_maximum() -> None:
     assert [d.parallelism["a"] for d in decisions] == [9, 9, 9, 6]
     assert decisions[0].refused[0].why == "fewer replicas were enough for 0 of 15 s"
     assert decisions[3].refused[0].why == "6 replicas were needed within the last 15 s"
+
+
+def test_replicas_that_have_been_enough_wait_for_a_shorter_window() -> None:
+    script = [(snapshot(a=9), {"a": count}) for count in (6, 3, 4, 3)]
+
+    def left(shown_window_s: float | None, are_shown: tuple[int, ...], window_s: float = 20) -> list[int]:
+        decisions = steps(ScaleDownWindow(window_s, shown_window_s), script, are_shown=are_shown)
+        return [decision.parallelism["a"] for decision in decisions]
+
+    assert left(5, (1, 2, 3, 4)) == [9, 6, 9, 4], "the largest of the window, then a new one"
+    assert left(5, (3,)) == [9, 9, 4, 9], "only where it is shown"
+    assert left(5, ()) == left(None, (1, 2, 3, 4)) == [9, 9, 9, 9]
+    assert left(60, (1, 2, 3, 4), window_s=5) == left(None, (), window_s=5), "never longer"
+
+
+def test_it_must_be_shown_of_the_number_that_is_proposed() -> None:
+    guard = ScaleDownWindow(20, 0)
+    seen = Seen(snapshot(a=9, b=9), 5.0)
+    proposed = shown(proposal(seen.snapshot, {"a": 4, "b": 4}))
+    more = msgspec.structs.replace(proposed, parallelism={"a": 4, "b": 5})
+    decision, _ = guard.review(seen, more, guard.initial_memory())
+    assert decision.parallelism == {"a": 4, "b": 9}
 
 
 def test_load_that_comes_back_clears_the_window() -> None:

@@ -52,7 +52,7 @@ class Contest:
     most: int
     first: int
     seconds: float
-    items_per_s: float = 200.0
+    items_per_s: float = 150.0
     number_bytes: int = NUMBER_BYTES
 
     @property
@@ -72,7 +72,7 @@ class Contest:
         return WARM_UP_S, WARM_UP_S + self.seconds
 
 
-RATE_LIMITED = Contest("rate_limited", 240.0, 2_400.0, most=16, first=2, seconds=210.0)
+RATE_LIMITED = Contest("rate_limited", 180.0, 1_800.0, most=16, first=2, seconds=210.0)
 
 
 def time_of_a_test() -> float:

@@ -4,9 +4,16 @@ from penstock.control.engine import Effect
 from penstock.control.loop import Cycle
 from penstock.control.settling import GUARD
 from penstock.policy.decision import Decision
+from penstock.policy.guards.bounds import Bounds
+from penstock.policy.guards.slot_budget import SlotBudget
+from penstock.policy.guards.warm_up import WarmUp
 
 # Guards that look at the data before the policy is asked: their refusals mean that nothing was decided.
 _INSPECTORS = ("missing_data", "stale_data")
+# After a boundary, and while Java compiles, an interval says little of the load.
+_UNUSUAL = (GUARD, WarmUp.name)
+# Guards that may take from a decision what a constraint needs.
+_LIMITS = (Bounds.name, SlotBudget.name)
 # A flow that has just been started has nothing to show for an interval or two.
 _AT_THE_START = 3
 # What comes and goes is told once: it is over when it has not been there for so many decisions.
@@ -30,7 +37,7 @@ class Notices:
     def of(self, cycle: Cycle) -> list[str]:
         """What is new in this cycle."""
         decision, effect = cycle.decision, cycle.effect
-        if any(refusal.guard == GUARD for refusal in decision.refused):
+        if any(refusal.guard in _UNUSUAL for refusal in decision.refused):
             return []
         missing = why_blind(decision)
         if missing is not None:
@@ -79,8 +86,10 @@ def why_blind(decision: Decision) -> str | None:
 
 
 def _obstacle(decision: Decision) -> str:
-    """The last word on it: a refusal by a limit, or else the last reason."""
-    words = [refusal.why for refusal in decision.refused] or [reason.why for reason in decision.reasons]
+    """The last word on it: a refusal by a limit, or a reason that speaks of it, or else the last reason."""
+    limits = [refusal.why for refusal in decision.refused if refusal.guard in _LIMITS]
+    spoken = [reason.why for reason in decision.reasons if reason.rule == "infeasible"]
+    words = limits or spoken or [reason.why for reason in decision.reasons]
     return words[-1] if words else "no reason is known"
 
 

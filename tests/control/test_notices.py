@@ -58,6 +58,23 @@ def test_a_boundary_is_no_news() -> None:
     assert Notices().of(cycle(refused=[at_a_boundary], feasible=False)) == []
 
 
+def test_nothing_is_told_of_constraints_while_java_compiles() -> None:
+    warming = Refusal(guard="warm_up", why="chains stay: 2 of 6 s since the start")
+    assert Notices().of(cycle(refused=[warming], feasible=False)) == []
+
+
+def test_the_reason_told_is_the_one_that_speaks_of_it() -> None:
+    hopeless = Reason(rule="infeasible", why="c1 would still queue 9 ms")
+    reasons = [hopeless, Reason(rule="chain", why="a and b fit in one process")]
+    window = Refusal(guard="scale_down_window", why="fewer replicas were enough for 2 of 15 s")
+    budget = Refusal(guard="slot_budget", why="there are 4 slots")
+    begins = "constraints cannot be kept with the replicas allowed: "
+    first = Notices().of(cycle(feasible=False, reasons=reasons, refused=[window]))
+    assert first == [begins + "c1 would still queue 9 ms"]
+    second = Notices().of(cycle(feasible=False, reasons=reasons, refused=[budget, window]))
+    assert second == [begins + "there are 4 slots"]
+
+
 def test_missing_slots_and_what_was_not_carried_out_are_told() -> None:
     notices = Notices()
     short = Effect(limited={"work": 5})

@@ -3,11 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from penstock.flow import Flow, FlowError, elastic, task
+from penstock.flow.errors import JobFailed
 from penstock.io import dedup_jsonl, jsonl, paced, replay
 
 if TYPE_CHECKING:
-    from penstock.spark.job import Job, JobFailed
+    from penstock.spark.job import Job
     from penstock.spark.run import run
+    from penstock.spark.session import session
 
 __all__ = [
     "Flow",
@@ -20,10 +22,11 @@ __all__ = [
     "paced",
     "replay",
     "run",
+    "session",
     "task",
 ]
 
-_LAZY = {"run": "penstock.spark.run", "Job": "penstock.spark.job", "JobFailed": "penstock.spark.job"}
+_LAZY = {"run": "penstock.spark.run", "session": "penstock.spark.session", "Job": "penstock.spark.job"}
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,17 @@ def _stat(pid: int) -> list[str] | None:
         return None
 
 
+def identity(pid: int) -> str | None:
+    """A process for good: its number, which is used again one day, and when it was started (in ticks)."""
+    fields = _stat(pid)
+    return None if fields is None else f"{pid} {fields[19]}"
+
+
+def is_alive(who: str) -> bool:
+    """Whether the process that had this identity is still there."""
+    return identity(int(who.split()[0])) == who
+
+
 def tree(root: int) -> list[int]:
     """A process and all its descendants."""
     parents = {}

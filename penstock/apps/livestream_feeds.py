@@ -87,17 +87,20 @@ class Cameras:
 
 @dataclass(frozen=True)
 class Feeds:
-    """A source of one partition: the packets of an instant have the same due time."""
+    """A source of one split: the packets of an instant have the same due time."""
 
     instants: Paced
     name: str = "packets"
-    partitions: int = 1
 
-    def start(self, partition: int) -> int:
-        return self.instants.start(partition)
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return self.instants.splits
 
-    def open(self, partition: int, offset: int, clock: SourceClock) -> "FeedsReader":
-        return FeedsReader(self.instants.open(partition, offset, clock))
+    def start(self, split: str) -> int:
+        return self.instants.start(split)
+
+    def open(self, split: str, offset: int, clock: SourceClock) -> "FeedsReader":
+        return FeedsReader(self.instants.open(split, offset, clock))
 
 
 @dataclass

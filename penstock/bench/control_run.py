@@ -10,10 +10,10 @@ import numpy
 
 from penstock import Flow, run
 from penstock.bench.windows import CpuSpan
+from penstock.control.control import Control, ControlPlan
 from penstock.control.decision_log import Entry
 from penstock.control.loop import Cycle
 from penstock.processes import cpu_s
-from penstock.spark.control import Control, ControlPlan
 from penstock.spark.job import Job
 from penstock.testing import Ledger
 from penstock.testing.arrivals import Entries, arrivals

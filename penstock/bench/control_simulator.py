@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.bench.harness import Check, ratio
+from penstock.control.control import ControlPlan
 from penstock.control.loop import Cycle
 from penstock.policy.measured import sequence_latency_ms
 from penstock.sim.recorded import recorded_model
 from penstock.sim.run import Run, simulate
-from penstock.spark.control import ControlPlan
 from penstock.stats.snapshot import Snapshot
 
 REPLICA_START_S = 0.2

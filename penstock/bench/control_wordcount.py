@@ -18,8 +18,8 @@ from penstock.apps.wordcount import WORDS_PER_SENTENCE, wordcount_flow
 from penstock.bench.baselines import bench_session
 from penstock.bench.control_settings import control_plan
 from penstock.bench.harness import Check, Effort
+from penstock.control.control import Control
 from penstock.control.loop import Cycle
-from penstock.spark.control import Control
 
 SENTENCES_PER_S = 50.0
 ROOM = 1.08

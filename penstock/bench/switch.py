@@ -7,9 +7,9 @@ from typing import Any
 import penstock
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Result
-from penstock.spark.context import Context, Out
 from penstock.testing import Ledger, stamped
 from penstock.testing.arrivals import Entries, arrivals
+from penstock.worker.context import Context, Out
 
 RATE_PER_S = 2000.0
 MANY, FEW = 8, 2

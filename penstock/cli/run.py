@@ -18,11 +18,11 @@ from penstock.cli.errors import user_errors
 from penstock.cli.flow_options import Options
 from penstock.cli.run_view import DecisionLines, metrics_table, run_view
 from penstock.cli.target import load_flow
+from penstock.control.control import Control, ControlPlan
 from penstock.control.status import IN_CHECKPOINT
 from penstock.durations import seconds
+from penstock.observe.metrics_server import metrics_address
 from penstock.policy.registry import policy_names
-from penstock.spark.control import Control, ControlPlan
-from penstock.spark.metrics_address import metrics_address
 
 LOOK_EVERY_S = 1.0
 _LAST_DECISION_S = 10.0
@@ -37,7 +37,7 @@ def command(
     checkpoint: Annotated[
         str | None, typer.Option(help="Directory of the commits; needed to go on later.")
     ] = None,
-    batch: Annotated[str, typer.Option(help="Longest time between two commits.")] = "10 min",
+    commit: Annotated[str, typer.Option(help="Longest time between two commits.")] = "10 min",
     master: Annotated[
         str | None, typer.Option(help="Spark master; local with enough slots if left out.")
     ] = None,
@@ -96,7 +96,7 @@ def command(
         job = penstock.run(
             flow,
             checkpoint=checkpoint,
-            batch=batch,
+            commit=commit,
             master=master,
             sampling=sampling,
             measure_every=measure_every,

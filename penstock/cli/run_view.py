@@ -10,8 +10,8 @@ import penstock
 from penstock.cli.changes import decision_line
 from penstock.cli.control_view import control_view
 from penstock.cli.status import headline
-from penstock.spark.control import Control
-from penstock.spark.metrics import Metrics
+from penstock.control.control import Control
+from penstock.observe.reported import Metrics
 
 
 def run_view(job: "penstock.Job", control: Control | None) -> RenderableType:

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.flow.layers import Layout
 from penstock.flow.parallelism import SMALLEST_DEFAULT_POOL
 
 
@@ -40,6 +41,20 @@ class PoolPlan:
 
     sizes: dict[str, int]
     granted: dict[str, int]
+
+
+def pools_of(layout: Layout) -> list[Pool]:
+    """The pools that may be resized, one for all tasks that forward streams keep abreast."""
+    found: dict[tuple[str, ...], Pool] = {}
+    for task in layout.graph.tasks:
+        together = layout.abreast_of(task.name)
+        kinds = [layout.graph.task(name).kind for name in together]
+        if together in found or "source" in kinds or not task.parallelism.elastic:
+            continue
+        units = {layout.unit_of(name) for name in together}
+        most = min(layout.graph.task(name).parallelism.max for name in together)
+        found[together] = Pool(task.name, layout.unit_of(task.name).pool, most, len(units))
+    return list(found.values())
 
 
 class PoolKeeper:

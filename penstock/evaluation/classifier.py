@@ -11,6 +11,7 @@ from penstock.apps.classifier import TWEETS_PER_S, traffic
 from penstock.apps.classifier_graphs import TASKS, row
 from penstock.apps.classifier_tasks import Tweets
 from penstock.apps.store import Store, stored
+from penstock.control.flow_engine import FlowEngine
 from penstock.control.loop import Controller
 from penstock.control.recording import Recorder
 from penstock.evaluation.panels import Line, Panel, draw
@@ -21,7 +22,6 @@ from penstock.evaluation.trial import SAMPLING, Trial, TrialFailed, plan_for
 from penstock.evaluation.wall_clock import DueRates, on_wall_clock
 from penstock.report.history import History
 from penstock.report.metrics import figures_of
-from penstock.spark.engine import SparkEngine
 
 SECONDS = 80.0
 PEAK_PER_S = 250.0
@@ -63,7 +63,7 @@ def _run(name: str, recording: Path) -> None:
     engine = (
         RestartingEngine(start, plan.interval_s)
         if name == RESTART
-        else SparkEngine(start(), plan.interval_s, shrink_pools_after_s=plan.shrink_pools_after_s)
+        else FlowEngine(start(), plan.interval_s, shrink_pools_after_s=plan.shrink_pools_after_s)
     )
     with Recorder(recording) as recorder:
         controller = Controller(DueRates(engine, source), plan.create_policy(), time.time, recorder)

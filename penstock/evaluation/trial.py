@@ -7,13 +7,13 @@ from pathlib import Path
 from pyspark import SparkContext
 
 import penstock
-from penstock.flow import Flow
-from penstock.spark.control import Control, ControlPlan
-from penstock.spark.live_settings import (
+from penstock.control.control import Control, ControlPlan
+from penstock.control.live_settings import (
     COMPRESSED_INTERVAL,
     COMPRESSED_SHRINK_POOLS_AFTER,
     compressed_settings,
 )
+from penstock.flow import Flow
 from penstock.spark.session import silenced
 
 # Rates are low, so every item is measured.

@@ -24,8 +24,8 @@ class OnWallClock(Paced):
 
     begin_ns: int = 0
 
-    def open(self, partition: int, offset: int, clock: SourceClock) -> PacedReader:
-        return PacedReader(self, partition, offset, replace(clock, run_start_ns=self.begin_ns, run_offset=0))
+    def open(self, split: str, offset: int, clock: SourceClock) -> PacedReader:
+        return super().open(split, offset, replace(clock, run_start_ns=self.begin_ns, run_offset=0))
 
     def items_due(self, now_ns: int) -> float:
         """How many were due by then."""

@@ -4,19 +4,19 @@ Mistakes that would only show in a worker, far from their cause, are refused whe
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Form
 
 
-class HasPartitions(Protocol):
+class HasSplits(Protocol):
     """What placement needs to know of a source."""
 
     @property
-    def partitions(self) -> int:
-        """In how many parts the source is read, each by a replica of its own."""
+    def splits(self) -> Sequence[str]:
+        """The names of the parts the source is read in, each by a replica of its own."""
 
 
 def check_function(body: object, form: Form, where: str) -> None:

@@ -3,7 +3,7 @@
 The settings of the call win over those of the decorator, and these over the attributes of a class.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from penstock.flow.bodies import check_function, check_object, check_sink
@@ -28,18 +28,24 @@ _WORDS: Final[dict[Form, str]] = {"object": "task", "sink_function": "sink", "si
 
 
 def declare_source(flow: str, source: Any, name: str | None) -> Task:
-    """A source, with one replica for each of its partitions."""
+    """A source, with one replica for each of its splits."""
     own = getattr(source, "name", None)
     chosen = next(said for said in (name, own, type(source).__name__.lower()) if said is not None)
     check_name(chosen, f'flow "{flow}": source name')
     where = f'source "{chosen}" of flow "{flow}"'
-    partitions = getattr(source, "partitions", None)
-    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+    splits = getattr(source, "splits", None)
+    if isinstance(splits, str) or not isinstance(splits, Sequence) or not all(map(_is_split, splits)):
+        raise FlowError(f"{where}: attribute splits must be the names of its parts, not {splits!r}")
+    if not splits or len(set(splits)) < len(splits):
         raise FlowError(
-            f"{where}: attribute partitions must be a whole number of at least 1, not {partitions!r}"
+            f"{where}: its splits must be one or more, each with a name of its own, not {splits!r}"
         )
     defaults = ("name",) if name is None else ()
-    return Task(chosen, "source", "source", source, fixed(partitions), defaults=defaults)
+    return Task(chosen, "source", "source", source, fixed(len(splits)), defaults=defaults)
+
+
+def _is_split(name: Any) -> bool:
+    return isinstance(name, str) and name != ""
 
 
 def declare_task(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from penstock.durations import format_ms
-from penstock.flow import spark_settings
+from penstock.flow import spark_conf
 from penstock.flow.graph import ITEM_ID, Constraint, Graph, Stream, Task
 from penstock.flow.layers import Layer, Layout, Unit, lay_out, max_slots
 from penstock.flow.names import own_name
@@ -26,7 +26,7 @@ def explain(graph: Graph) -> str:
     lines += ["", "constraints"]
     lines += _indented([_constraint(constraint) for constraint in graph.constraints] or ["none"])
     lines += ["", f"slots needed: {layout.slots} ({max_slots(graph)} if every pool grew to its maximum)"]
-    lines += ["", "Spark settings", *_indented(spark_settings.describe())]
+    lines += ["", "Spark settings", *_indented(spark_conf.describe())]
     return "\n".join(lines)
 
 

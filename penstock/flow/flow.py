@@ -5,7 +5,7 @@ from typing import Any, Unpack
 
 from penstock.durations import Duration
 from penstock.flow.assemble import Link, assemble
-from penstock.flow.bodies import HasPartitions
+from penstock.flow.bodies import HasSplits
 from penstock.flow.constraints import Element, Wish
 from penstock.flow.declare import declare_source, declare_task
 from penstock.flow.errors import FlowError
@@ -23,7 +23,7 @@ class Flow:
 
     >>> flow = Flow("doubles")
     >>> class Numbers:
-    ...     partitions = 2
+    ...     splits = ("left", "right")
     >>> numbers = flow.source(Numbers(), name="numbers")
     >>> sink = numbers.map(lambda item: 2 * item, name="double").sink(print)
     >>> [stream.name for stream in flow.graph().streams]
@@ -40,8 +40,8 @@ class Flow:
     def __repr__(self) -> str:
         return f"Flow({self.name!r}, ids={self.ids})"
 
-    def source(self, source: HasPartitions, *, name: str | None = None) -> Output:
-        """Add a source; it has one replica for each of its partitions."""
+    def source(self, source: HasSplits, *, name: str | None = None) -> Output:
+        """Add a source; it has one replica for each of its splits."""
         self._add(declare_source(self.name, source, name))
         return Output(self, next(reversed(self._tasks)))
 

@@ -27,7 +27,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One stage: the partitions of its units, then the relay if a stream skips the layer."""
+    """One stage of Spark: the partitions of its units, then the relay if a stream skips the layer."""
 
     index: int
     units: tuple[Unit, ...]
@@ -51,7 +51,7 @@ class Layout:
         self.graph.task(task)
         raise FlowError(f'task "{task}" of flow "{self.graph.name}" is not placed; lay out its graph anew')
 
-    def stage_of(self, task: str) -> int:
+    def place_of(self, task: str) -> int:
         """The position of the task among the tasks of its unit."""
         return self.unit_of(task).tasks.index(task)
 

@@ -11,6 +11,7 @@ from penstock import durations
 from penstock.durations import Duration
 from penstock.io.protocol import SourceClock
 from penstock.io.schedule import NS_PER_S, Schedule, as_schedule
+from penstock.io.splits import numbered_splits, split_number
 
 Make = Callable[..., Any]
 _AHEAD = 128
@@ -32,11 +33,15 @@ class Paced:
     wants_due: bool
     name: str = "paced"
 
-    def start(self, partition: int) -> int:  # noqa: ARG002 - all partitions begin alike
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return numbered_splits(self.partitions)
+
+    def start(self, split: str) -> int:  # noqa: ARG002 - all splits begin alike
         return 0
 
-    def open(self, partition: int, offset: int, clock: SourceClock) -> "PacedReader":
-        return PacedReader(self, partition, offset, clock)
+    def open(self, split: str, offset: int, clock: SourceClock) -> "PacedReader":
+        return PacedReader(self, split_number(split), offset, clock)
 
     def count(self, partition: int) -> int | None:
         """How many items a partition has in all; None without an end."""

@@ -1,10 +1,11 @@
 """What a source and a sink must offer. Ports only: anything with these members can be used in a flow."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 Offset: TypeAlias = Any
-"""A position in one partition of a source: anything JSON can hold. It is written into the checkpoint."""
+"""A position in one split of a source: anything JSON can hold. It is written into the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class SourceClock:
 
 
 class Reader(Protocol):
-    """Reads one partition, in one worker process, from an offset on."""
+    """Reads one split, in one worker process, from an offset on."""
 
     @property
     def offset(self) -> Offset:
@@ -44,15 +45,19 @@ class Source(Protocol):
         ...
 
     @property
-    def partitions(self) -> int:
-        """How many readers there are, numbered from 0."""
+    def splits(self) -> Sequence[str]:
+        """The names of the parts it is read in, each by a reader of its own.
+
+        The checkpoint knows positions by these names: the same name must always mean the same items. A split
+        that is new begins at its start; one that is missing is refused.
+        """
         ...
 
-    def start(self, partition: int) -> Offset:
-        """The offset of the first item of a partition."""
+    def start(self, split: str) -> Offset:
+        """The offset of the first item of a split."""
         ...
 
-    def open(self, partition: int, offset: Offset, clock: SourceClock) -> Reader:
+    def open(self, split: str, offset: Offset, clock: SourceClock) -> Reader:
         """A reader that begins at `offset`."""
         ...
 

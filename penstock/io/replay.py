@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict
 import msgspec
 
 from penstock.io.protocol import SourceClock
+from penstock.io.splits import numbered_splits, split_number
 
 Format = Literal["text", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = ("text", "jsonl", "parquet")
@@ -41,12 +42,16 @@ class Replay:
     def files_of(self, partition: int) -> tuple[str, ...]:
         return self.files[partition :: self.partitions]
 
-    def start(self, partition: int) -> ReplayOffset:
-        files = self.files_of(partition)
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return numbered_splits(self.partitions)
+
+    def start(self, split: str) -> ReplayOffset:
+        files = self.files_of(split_number(split))
         return ReplayOffset(round=0, file=0, name=files[0] if files else "", at=0)
 
-    def open(self, partition: int, offset: ReplayOffset, clock: SourceClock) -> "ReplayReader":  # noqa: ARG002 - not paced
-        return ReplayReader(self.files_of(partition), self.format, offset, loops=self.loop)
+    def open(self, split: str, offset: ReplayOffset, clock: SourceClock) -> "ReplayReader":  # noqa: ARG002 - not paced
+        return ReplayReader(self.files_of(split_number(split)), self.format, offset, loops=self.loop)
 
 
 @dataclass

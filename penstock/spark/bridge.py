@@ -8,12 +8,28 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.flow.layers import Layer, Layout
+from penstock.wire.orders import Switches
 
 _COLUMN = "penstock_target_"
 _TRIGGER = (
     "1 day"  # never reached: Penstock ends batches itself, and a batch that Spark cuts off would be torn
 )
 NO_RELAY = -1
+
+
+class Split(msgspec.Struct, frozen=True):
+    """A split of a source, by their names."""
+
+    source: str
+    split: str
+
+
+class LastBoundary(msgspec.Struct, frozen=True, array_like=True):
+    """The batch that flows, how long no source read before it, and for how long it has been flowing."""
+
+    batch: int
+    gap_ms: float
+    flowing_ms: float
 
 
 class Bridge:
@@ -31,25 +47,37 @@ class Bridge:
         self._run = self._package.Runs.open(run)
         self._layers: list[Any] = []
 
-    def publish(self, settings: bytes) -> None:
-        """Make new settings known to all workers."""
-        self._run.publish(settings.decode())
+    def publish(self, switches: Switches) -> None:
+        """Make new switches known to all workers."""
+        self._run.publish(msgspec.json.encode(switches).decode())
 
     def await_adopted(self, timeout_ms: int) -> bool:
         """Wait until every executor has adopted what was published last."""
         return bool(self._run.awaitAdopted(timeout_ms))
 
     def start(
-        self, layout: Layout, first_offset: bytes, batch_ms: int, checkpoint: str, name: str
+        self,
+        layout: Layout,
+        splits: Sequence[Split],
+        positions: bytes,
+        first_batch: int,
+        commit_ms: int,
+        checkpoint: str,
+        name: str,
     ) -> StreamingQuery:
-        """Build and start the query: source, then each layer behind a shuffle by partition id."""
-        self._run.setSource(
+        """Build and start the query: source, then each layer behind a shuffle by partition id.
+
+        Partition i of the first layer reads `splits[i]`, from `positions` on if the checkpoint knows none.
+        """
+        spec = self._package.FlowSource.Spec.of(
             self._spec,
             self._units(layout, layout.layers[0]),
-            first_offset.decode(),
+            msgspec.json.encode(splits).decode(),
+            positions.decode(),
             self._column(1),
-            batch_ms,
+            commit_ms,
         )
+        self._run.setSource(spec, first_batch)
         frame = (
             self._spark.readStream.format("org.penstock.bridge.FlowSource")
             .option("run", self._id)
@@ -58,10 +86,10 @@ class Bridge:
         )
         for layer in layout.layers[1:]:
             column = functions.col(self._column(layer.index))._jc
-            stage = self._package.Layer(self._spec, layer.index, *self._layer_arguments(layout, layer))
-            self._layers.append(stage)
+            made = self._package.Layer(self._spec, layer.index, *self._layer_arguments(layout, layer))
+            self._layers.append(made)
             frame = frame.repartitionById(layer.partitions, column).mapPartitions(
-                stage, self._encoder(layer.index + 1)
+                made, self._encoder(layer.index + 1)
             )
         self._set_widths(layout)
         jvm = self._spark._jvm
@@ -80,8 +108,8 @@ class Bridge:
 
     def change(self, layout: Layout) -> None:
         """Other pool sizes, from the next batch on."""
-        for layer, stage in zip(layout.layers[1:], self._layers, strict=True):
-            stage.change(*self._layer_arguments(layout, layer))
+        for layer, made in zip(layout.layers[1:], self._layers, strict=True):
+            made.change(*self._layer_arguments(layout, layer))
         self._set_widths(layout)
 
     def end_batch(self, *, closing: bool) -> None:
@@ -103,6 +131,10 @@ class Bridge:
     def batch(self) -> int:
         """Number of the batch that runs or is held."""
         return int(self._run.batch())
+
+    def last_boundary(self) -> LastBoundary:
+        """Where the batch that flows now began."""
+        return msgspec.json.decode(self._run.lastBoundary(), type=LastBoundary)
 
     def is_exhausted(self) -> bool:
         """All sources have run dry, and everything is drained."""

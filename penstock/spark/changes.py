@@ -1,28 +1,31 @@
-"""What a change means for placement and settings of a running flow: now, and at the next boundary. Pure."""
+"""What a change means for placement and switches of a running flow: now, and at the next boundary. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from penstock.control.pools import Pool
+from penstock.durations import Duration, seconds
 from penstock.flow.chains import all_chains
 from penstock.flow.errors import FlowError
 from penstock.flow.layers import Layout
-from penstock.spark.routes import Settings, routes
+from penstock.wire.orders import Switches
+from penstock.wire.routes import routes
+
+_SHORTEST_REPORT_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Settings for the next envelope, and the placement with its settings if a boundary is needed."""
+    """Switches for the next envelope, and the placement with its switches if a boundary is needed."""
 
-    at_once: Settings
-    at_boundary: tuple[Layout, Settings] | None = None
+    at_once: Switches
+    at_boundary: tuple[Layout, Switches] | None = None
 
 
 def change(
     layout: Layout,
-    settings: Settings,
+    switches: Switches,
     *,
     active: Mapping[str, int] | None = None,
     lifetimes_ms: Mapping[str, float] | None = None,
@@ -35,39 +38,25 @@ def change(
     pools wait for the boundary.
     """
     resized = layout.with_pools(pools) if pools else layout
-    wanted = dict(settings.active)
+    wanted = dict(switches.active)
     for task, count in (active or {}).items():
         _check_active(resized, task, count)
         wanted.update(dict.fromkeys(layout.abreast_of(task), count))
     later = {name: min(count, resized.unit_of(name).pool) for name, count in wanted.items()}
     now = {
-        name: settings.active[name] if _by_key(layout, name) else min(count, layout.unit_of(name).pool)
+        name: switches.active[name] if _by_key(layout, name) else min(count, layout.unit_of(name).pool)
         for name, count in later.items()
     }
-    lifetimes = dict(settings.lifetime_ms)
+    lifetimes = dict(switches.lifetime_ms)
     for stream, lifetime_ms in (lifetimes_ms or {}).items():
         lifetimes[layout.graph.stream(stream).name] = lifetime_ms
-    chosen = settings.chains
+    chosen = switches.chains
     if chains is not None:
         chosen = [chain for chain in all_chains(layout, chains) if len(chain) > 1]
-    at_once = msgspec.structs.replace(settings, active=now, lifetime_ms=lifetimes, chains=chosen)
+    at_once = msgspec.structs.replace(switches, active=now, lifetime_ms=lifetimes, chains=chosen)
     if later == now and resized == layout:
         return Change(at_once)
     return Change(at_once, (resized, msgspec.structs.replace(at_once, active=later, routes=routes(resized))))
-
-
-def pools_of(layout: Layout) -> list[Pool]:
-    """The pools that may be resized, one for all tasks that forward streams keep abreast."""
-    found: dict[tuple[str, ...], Pool] = {}
-    for task in layout.graph.tasks:
-        together = layout.abreast_of(task.name)
-        kinds = [layout.graph.task(name).kind for name in together]
-        if together in found or "source" in kinds or not task.parallelism.elastic:
-            continue
-        units = {layout.unit_of(name) for name in together}
-        most = min(layout.graph.task(name).parallelism.max for name in together)
-        found[together] = Pool(task.name, layout.unit_of(task.name).pool, most, len(units))
-    return list(found.values())
 
 
 def _by_key(layout: Layout, task: str) -> bool:
@@ -95,3 +84,18 @@ def check_slots(layout: Layout, slots: int) -> None:
         f'flow "{layout.graph.name}" with pools of {", ".join(pools)} needs {layout.slots} task slots'
         f" and Spark has {slots}; choose a smaller pool or start Spark with more"
     )
+
+
+def sampling_share(share: float) -> float:
+    """The share of the items that is measured."""
+    if not 0.0 <= share <= 1.0:
+        raise FlowError(f"a sampling rate of {share} is not between 0 and 1")
+    return share
+
+
+def measuring_interval_s(every: Duration) -> float:
+    """The time between two reports of a worker, if it is long enough to be worth one."""
+    every_s = seconds(every)
+    if every_s < _SHORTEST_REPORT_S:
+        raise FlowError(f"a report every {every_s:g} s is more often than every {_SHORTEST_REPORT_S} s")
+    return every_s

@@ -1,10 +1,8 @@
-"""A running flow: its handle, and the switches that can be turned while it runs."""
+"""The handle of a running flow."""
 
 import contextlib
-import shutil
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,26 +10,27 @@ import msgspec
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.control.decision_log import Entry
-from penstock.durations import Duration, milliseconds, seconds
-from penstock.flow.errors import FlowError
+from penstock.durations import Duration, format_ms, milliseconds, seconds
+from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.layers import Layout
-from penstock.spark.bridge import Bridge
-from penstock.spark.changes import Change, change, check_slots
-from penstock.spark.measuring import measuring_interval_s, sampling_share
-from penstock.spark.metrics import Ledger, Metrics
-from penstock.spark.metrics_address import metrics_address
-from penstock.spark.progress import Progress, State, Status
-from penstock.spark.routes import Settings
-from penstock.spark.view import View
+from penstock.observe.metrics_server import MetricsServer
+from penstock.observe.progress import Progress, State, Status
+from penstock.observe.reported import Metrics, Reported
+from penstock.observe.view import View
+from penstock.spark.boundaries import Boundaries
+from penstock.spark.bridge import Bridge, LastBoundary
+from penstock.spark.changes import change, measuring_interval_s, sampling_share
+from penstock.spark.checkpoint import TemporaryCheckpoint
+from penstock.spark.failure_words import failure_words
+from penstock.spark.monitor import Monitor
+from penstock.spark.slots import Claim
+from penstock.spark.switchboard import Switchboard
 from penstock.stats.snapshot import Snapshot
+from penstock.wire.orders import Switches
 
-_TICK_S = 0.1
+__all__ = ["Job", "JobFailed"]
+
 _CLOSE_MS = 10_000
-_BOUNDARY_MS = 120_000
-
-
-class JobFailed(RuntimeError):  # noqa: N818 - said of a job, as users say it
-    """The flow has stopped by itself; the message names the task, the item and the error."""
 
 
 class Job:
@@ -40,29 +39,43 @@ class Job:
     def __init__(
         self,
         layout: Layout,
-        settings: Settings,
+        switches: Switches,
         bridge: Bridge,
         query: StreamingQuery,
-        slots: int,
-        temporary: str | None,
+        claim: Claim,
+        temporary: TemporaryCheckpoint | None,
     ) -> None:
-        self._layout = layout
-        self._settings = settings
         self._bridge = bridge
         self._query = query
-        self._slots = slots
+        self._claim = claim
         self._temporary = temporary
-        self._ledger = Ledger()
+        self._boundaries = Boundaries(bridge, query)
+        self._board = Switchboard(layout, switches, bridge, self._boundaries, claim, self._check_running)
+        self._reported = Reported()
         self._view = self.view()
         self._progress = Progress()
         self._state: State = "running"
         self._error: JobFailed | None = None
         self._decisions: Callable[[], list[Entry]] = list
         self._when_over: list[Callable[[], None]] = []
-        self._changing = threading.RLock()
         self._over = threading.Event()
-        self._monitor = threading.Thread(target=self._watch, name="penstock-monitor", daemon=True)
+        self._monitor = Monitor(
+            bridge,
+            query,
+            self._reported,
+            self._progress,
+            self.metrics,
+            self._over,
+            on_ended=self._ended_by_itself,
+            on_exhausted=self._ran_dry,
+            on_lost=lambda problem: self._conclude("failed", JobFailed(f"Spark is gone: {problem}")),
+        )
         self._monitor.start()
+
+    @property
+    def name(self) -> str:
+        """Of the flow."""
+        return self._board.layout.graph.name
 
     @property
     def status(self) -> Status:
@@ -71,14 +84,19 @@ class Job:
         return Status(self._state, detail)
 
     @property
+    def is_running(self) -> bool:
+        """Whether it runs: neither draining nor over."""
+        return self._state == "running"
+
+    @property
     def layout(self) -> Layout:
         """Where everything is placed now."""
-        return self._layout
+        return self._board.layout
 
     @property
     def slots(self) -> int:
-        """The task slots that Spark has, all of which the flow may take."""
-        return self._slots
+        """The task slots that the flow may take: those of Spark that no other flow of this process holds."""
+        return self._claim.most
 
     @property
     def last_progress(self) -> dict[str, Any] | None:
@@ -108,22 +126,41 @@ class Job:
     def stop(self, timeout: Duration = "60 s") -> None:
         """Let the sources end, drain everything, commit, and leave nothing behind.
 
-        When the drain takes longer than `timeout`, the batch is abandoned; a later start on the same
-        checkpoint replays it.
+        Raises `JobFailed` if that did not work: a task failed meanwhile, or the drain took longer than
+        `timeout`. Then nothing after the last commit is committed, and a later start on the same checkpoint
+        replays it. A flow that is over already is left as it is.
         """
-        with self._changing:
+        with self._board.turning:
             if self._state != "running":
                 self._over.wait()
                 return
             self._state = "draining"
-            self._bridge.end_batch(closing=True)
-            self._await_gate(seconds(timeout))
+            drained = self._boundaries.hold(seconds(timeout), closing=True)
+            if drained:
+                self._finish("stopped", None)
+                return
+            if self._query.isActive:
+                self._finish("failed", self._not_drained(timeout))
+            else:
+                self._monitor.await_last_words()
+                self._finish("failed", self._why_ended())
+        assert self._error is not None
+        raise self._error
+
+    def abandon(self) -> None:
+        """Stop at once: what came after the last commit is given up, and a later start replays it."""
+        with self._board.turning:
+            if self._state != "running":
+                self._over.wait()
+                return
+            self._state = "draining"
             self._finish("stopped", None)
 
     def metrics(self) -> Metrics:
         """Totals of every task, and the latency at the sinks; at most about a second old."""
-        pools = {task.name: self._layout.unit_of(task.name).pool for task in self._layout.graph.tasks}
-        return self._ledger.metrics(dict(self._settings.active), pools)
+        layout = self._board.layout
+        pools = {task.name: layout.unit_of(task.name).pool for task in layout.graph.tasks}
+        return self._reported.metrics(self._board.switches.active, pools)
 
     def decisions(self) -> list[Entry]:
         """What its controller decided and what came of it, oldest first; none without a controller."""
@@ -138,19 +175,16 @@ class Job:
         return self._view.snapshot(interval_s)
 
     def view(self) -> View:
-        """Another pair of eyes, for somebody who looks at intervals of their own."""
-        return View(self._ledger, lambda: (self._layout, self._settings))
+        """For somebody who looks at intervals of their own."""
+        return View(self._reported, lambda: (self._board.layout, self._board.switches))
 
     def serve_metrics(self, address: str | int) -> str:
         """Let Prometheus scrape the flow at `[HOST:]PORT`, this machine only without a host; the URL.
 
         Port 0 takes any that is free. Needs the extra `metrics`; ends with the flow.
         """
-        host, port = metrics_address(address)
-        from penstock.spark.prometheus import MetricsServer
-
         self._check_running()
-        server = MetricsServer(self, host, port)
+        server = MetricsServer(self, address)
         self._when_over.append(server.close)
         return server.url
 
@@ -162,18 +196,7 @@ class Job:
         pools: Mapping[str, int] | None = None,
     ) -> float | None:
         """Turn all switches of a decision at once; the gap in ms (0: no boundary), None if none turned."""
-        with self._changing:
-            self._check_running()
-            return self._turn(
-                change(
-                    self._layout,
-                    self._settings,
-                    active=replicas,
-                    lifetimes_ms=lifetimes_ms,
-                    chains=chains,
-                    pools=pools,
-                )
-            )
+        return self._changed(active=replicas, lifetimes_ms=lifetimes_ms, chains=chains, pools=pools)
 
     def await_effect(self, timeout_s: float) -> bool:
         """Wait until every executor has started and told its workers what was changed last; True if so."""
@@ -184,155 +207,94 @@ class Job:
 
         The replicas of a task that receives by key change at a boundary, so that no key is in two places.
         """
-        with self._changing:
-            self._check_running()
-            self._turn(change(self._layout, self._settings, active={task: replicas}))
+        self._changed(active={task: replicas})
 
     def set_chains(self, chains: Sequence[Sequence[str]]) -> None:
         """Run the tasks of each chain in one process, and all others in their own, from the next item on."""
-        with self._changing:
-            self._check_running()
-            self._turn(change(self._layout, self._settings, chains=chains))
+        self._changed(chains=chains)
 
     def set_batch_lifetime(self, stream: str, lifetime: Duration) -> None:
         """Ship the envelopes of a stream after that time, from the next one on; 0 ships at once."""
-        with self._changing:
-            self._check_running()
-            self._turn(change(self._layout, self._settings, lifetimes_ms={stream: milliseconds(lifetime)}))
+        self._changed(lifetimes_ms={stream: milliseconds(lifetime)})
 
     def set_bound(self, constraint: str, bound: Duration) -> None:
         """Hold a constraint to another bound from the next snapshot on."""
-        with self._changing:
+        with self._board.turning:
             self._check_running()
-            self._layout = self._layout.with_bound(constraint, milliseconds(bound))
+            self._board.layout = self._board.layout.with_bound(constraint, milliseconds(bound))
 
     def set_sampling(self, rate: float) -> None:
         """Measure that share of the items."""
-        share = sampling_share(rate)
-        with self._changing:
-            self._check_running()
-            self._publish(msgspec.structs.replace(self._settings, sampling=share))
+        self._publish(sampling=sampling_share(rate))
 
     def set_measure_every(self, every: Duration) -> None:
         """Have every worker report that often; 0.5 s or more."""
-        every_s = measuring_interval_s(every)
-        with self._changing:
-            self._check_running()
-            self._publish(msgspec.structs.replace(self._settings, measure_every_s=every_s))
+        self._publish(measure_every_s=measuring_interval_s(every))
 
     def boundary(self) -> float:
         """End the running batch, commit it, and begin the next; how long no source was reading, in ms."""
-        with self._changing:
+        with self._board.turning:
             self._check_running()
-            return self._at_boundary(lambda: None)
+            return self._boundaries.cross(lambda: None, self._check_running)
+
+    def last_boundary(self) -> LastBoundary:
+        """The batch that flows now, the gap before it, and how long ago that was, whoever ended the last."""
+        return self._bridge.last_boundary()
 
     def set_pool(self, task: str, replicas: int) -> float:
         """Change how many replicas a task may have at the next boundary, without a restart; its gap in ms."""
-        with self._changing:
+        return self._changed(pools={task: replicas}) or 0.0
+
+    def _changed(self, **wanted: Any) -> float | None:
+        with self._board.turning:
             self._check_running()
-            return self._turn(change(self._layout, self._settings, pools={task: replicas})) or 0.0
+            return self._board.turn(change(self._board.layout, self._board.switches, **wanted))
 
-    def _turn(self, planned: Change) -> float | None:
-        """Change the flow now, and at a boundary what has to wait for one.
-
-        The gap of that boundary in ms, 0 if there was none, and None if there was nothing to change.
-        """
-        if planned.at_boundary is not None:
-            check_slots(planned.at_boundary[0], self._slots)
-        changed = planned.at_once != self._settings
-        if changed:
-            self._publish(planned.at_once)
-        if planned.at_boundary is None:
-            return 0.0 if changed else None
-        layout, settings = planned.at_boundary
-
-        def move() -> None:
-            self._layout = layout
-            self._bridge.change(layout)
-            self._publish(settings)
-
-        return self._at_boundary(move)
-
-    def _at_boundary(self, change: Callable[[], None]) -> float:
-        batch = self._bridge.batch()
-        started = time.monotonic()
-        self._bridge.end_batch(closing=False)
-        if not self._await_gate(_BOUNDARY_MS / 1000):
-            if not self._query.isActive:
-                self._over.wait(_CLOSE_MS / 1000)
+    def _publish(self, **switches: float) -> None:
+        with self._board.turning:
             self._check_running()
-            self._bridge.release()
-            raise FlowError(
-                f"the running batch did not end within {_BOUNDARY_MS // 1000} s; nothing was changed"
-            )
-        change()
-        self._bridge.release()
-        deadline = time.monotonic() + _BOUNDARY_MS / 1000
-        while not self._bridge.await_flowing(batch + 1, 50) and time.monotonic() < deadline:
-            self._check_running()
-            if self._bridge.is_exhausted():
-                break
-        return (time.monotonic() - started) * 1000
-
-    def _await_gate(self, timeout_s: float) -> bool:
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline and self._query.isActive:
-            if self._bridge.await_gate(50):
-                return True
-        return False
-
-    def _publish(self, settings: Settings) -> None:
-        self._settings = settings
-        self._bridge.publish(msgspec.json.encode(settings))
+            self._board.publish(msgspec.structs.replace(self._board.switches, **switches))
 
     def _check_running(self) -> None:
+        if self._state == "running" and not self._query.isActive:
+            self._over.wait(_CLOSE_MS / 1000)  # it has just ended; the monitor finds out why
         if self._error is not None:
             raise self._error
         if self._state != "running":
-            raise FlowError(f'flow "{self._layout.graph.name}" is {self._state}')
+            raise FlowError(f'flow "{self.name}" is {self._state}')
 
     def _batch(self) -> int:
         return 0 if self._progress.last is None else int(self._progress.last["batch"])
 
-    def _watch(self) -> None:
-        """Collect reports, note progress, see to the end."""
-        while not self._over.is_set():
-            try:
-                self._ledger.add(self._bridge.drain_reports())
-                if self._progress.is_due():
-                    self._progress.note(self._bridge.batch(), self.metrics())
-                if not self._query.isActive:
-                    self._ended_by_itself()
-                elif self._bridge.is_exhausted() and self._changing.acquire(blocking=False):
-                    try:
-                        if self._state == "running":
-                            self._state = "draining"
-                            self._finish("stopped", None)
-                    finally:
-                        self._changing.release()
-            except Exception as problem:  # noqa: BLE001 - a JVM that goes away raises many things
-                if not self._over.is_set():
-                    self._conclude("failed", JobFailed(f"Spark is gone: {problem}"))
-                return
-            self._over.wait(_TICK_S)
+    def _ran_dry(self) -> None:
+        if not self._board.turning.acquire(blocking=False):
+            return
+        try:
+            if self._state == "running":
+                self._state = "draining"
+                self._finish("stopped", None)
+        finally:
+            self._board.turning.release()
 
     def _ended_by_itself(self) -> None:
         if self._over.is_set() or self._state == "draining":
             return
-        time.sleep(_TICK_S)
-        self._ledger.add(self._bridge.drain_reports())
-        failure, error = self._ledger.failure, self._query.exception()
-        flow = self._layout.graph.name
-        if failure is not None:
-            text = f'flow "{flow}", task "{failure.task}", replica {failure.replica}: {failure.problem}'
-        else:
-            text = f'flow "{flow}": {error}'
-        self._finish("failed", JobFailed(text))
+        self._monitor.await_last_words()
+        self._finish("failed", self._why_ended())
+
+    def _why_ended(self) -> JobFailed:
+        return JobFailed(failure_words(self.name, self._reported.failure, self._query.exception()))
+
+    def _not_drained(self, timeout: Duration) -> JobFailed:
+        return JobFailed(
+            f'flow "{self.name}" was not drained within {format_ms(milliseconds(timeout))} and was stopped:'
+            f" batch {self._bridge.batch()} is not committed, a start on the same checkpoint replays it"
+        )
 
     def _finish(self, state: State, error: JobFailed | None) -> None:
         with contextlib.suppress(Exception):
             self._query.stop()
-        self._ledger.add(self._bridge.drain_reports())
+        self._monitor.collect()
         if not self._bridge.close(_CLOSE_MS):
             print("penstock: an executor did not confirm that its workers are gone", file=sys.stderr)
         self._conclude(state, error)
@@ -340,8 +302,9 @@ class Job:
     def _conclude(self, state: State, error: JobFailed | None) -> None:
         self._error = error
         self._state = state
+        self._claim.free()
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.remove()
         for leave in self._when_over:
             leave()
         self._over.set()

@@ -2,14 +2,16 @@
 
 import os
 import sys
-import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import cloudpickle
 import msgspec
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from penstock.durations import Duration, format_ms, milliseconds
 from penstock.flow.errors import FlowError
@@ -17,19 +19,29 @@ from penstock.flow.flow import Flow
 from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout, lay_out, max_slots
 from penstock.flow.pickling import check_picklable
-from penstock.spark.bridge import Bridge
+from penstock.spark.bridge import Bridge, Split
+from penstock.spark.changes import measuring_interval_s, sampling_share
+from penstock.spark.checkpoint import (
+    POSITIONS_VERSION,
+    Positions,
+    TemporaryCheckpoint,
+    check_sources,
+    checkpoint_address,
+    committed,
+)
+from penstock.spark.failure_words import first_words
 from penstock.spark.job import Job
-from penstock.spark.measuring import measuring_interval_s, sampling_share
-from penstock.spark.plan import Plan
-from penstock.spark.routes import Settings, routes
-from penstock.spark.session import session
-from penstock.spark.sourcing import Position
+from penstock.spark.session import all_slots, session
+from penstock.spark.slots import BOOK
+from penstock.wire.ids import check_distinct
+from penstock.wire.orders import Plan, Position, Switches
+from penstock.wire.routes import routes
 
 if TYPE_CHECKING:
     from penstock.io.protocol import Source
 
-_SHORTEST_BATCH_MS = 1_000  # a boundary takes some tenths of a second
-_LONGEST_BATCH_MS = 12 * 3_600_000  # well below the trigger, which would cut a batch off
+_SHORTEST_COMMIT_MS = 1_000  # a boundary takes some tenths of a second
+_LONGEST_COMMIT_MS = 12 * 3_600_000  # well below the trigger, which would cut a batch off
 
 
 def run(
@@ -38,59 +50,95 @@ def run(
     checkpoint: str | os.PathLike[str] | None = None,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
-    batch: Duration = "10 min",
+    commit: Duration = "10 min",
     sampling: float = 0.1,
     measure_every: Duration = "1 s",
     dead_letters: str | os.PathLike[str] | None = None,
 ) -> Job:
     """Start a flow on Spark and return its handle.
 
-    `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. `batch` is the
-    longest time between two commits. `sampling` is the share of items that is measured, `measure_every` the
-    time between two reports of a worker. `dead_letters` is the directory for items of tasks
+    `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. `commit` is
+    the longest time between two commits. `sampling` is the share of items that is measured, `measure_every`
+    the time between two reports of a worker. `dead_letters` is the directory for items of tasks
     with on_error="dead_letter" (default: dead_letters/FLOW here).
     """
     graph = flow.graph()
     share, measure_every_s = sampling_share(sampling), measuring_interval_s(measure_every)
-    batch_ms = milliseconds(batch)
-    if not _SHORTEST_BATCH_MS <= batch_ms <= _LONGEST_BATCH_MS:
-        raise FlowError(f"a batch of {format_ms(batch_ms)} is not between 1 s and 12 h; choose one within")
+    commit_ms = milliseconds(commit)
+    if not _SHORTEST_COMMIT_MS <= commit_ms <= _LONGEST_COMMIT_MS:
+        raise FlowError(
+            f"a commit every {format_ms(commit_ms)} is not between 1 s and 12 h; choose one within"
+        )
     check_picklable(graph)
     layout = lay_out(graph)
+    splits, starts = _splits(graph, layout), _starts(graph)
+    if graph.ids:
+        check_distinct([(one.source, one.split) for one in splits], [stream.name for stream in graph.streams])
     letters = Path(dead_letters or Path("dead_letters") / graph.name).absolute()
     plan = cloudpickle.dumps(Plan(graph, str(letters)))
-    slots = layout.slots if master else max_slots(graph)
-    spark = session(slots, master, conf, needed_by=_needs(layout))
+    needs = _needs(layout)
+    wanted = layout.slots if master else max_slots(graph)
+    spark = session(wanted, master, conf, least=layout.slots, needed_by=needs)
     run_id = uuid.uuid4().hex
-    bridge = Bridge(spark, run_id, graph.name, plan, sys.executable, _python_path())
-    settings = Settings(
-        routes=routes(layout),
-        active={task.name: task.parallelism.initial for task in graph.tasks},
-        lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
-        sampling=share,
-        measure_every_s=measure_every_s,
-    )
-    bridge.publish(msgspec.json.encode(settings))
-    temporary = tempfile.mkdtemp(prefix="penstock-checkpoint-") if checkpoint is None else None
-    query = bridge.start(
-        layout,
-        _first_offsets(graph, layout),
-        round(batch_ms),
-        str(temporary or Path(cast("str", checkpoint)).absolute()),
-        f"{graph.name}-{run_id[:8]}",
-    )
-    return Job(layout, settings, bridge, query, max(slots, spark.sparkContext.defaultParallelism), temporary)
+    with ExitStack() as undo, _told_in_words(graph.name):
+        claim = BOOK.claim(run_id, graph.name, layout.slots, all_slots(spark), needs)
+        undo.callback(claim.free)
+        temporary = TemporaryCheckpoint() if checkpoint is None else None
+        if temporary is not None:
+            undo.callback(temporary.remove)
+        address = checkpoint_address(checkpoint or cast("TemporaryCheckpoint", temporary).address)
+        known = committed(spark, address)
+        check_sources(graph.name, address, known.sources, starts)
+        bridge = Bridge(spark, run_id, graph.name, plan, sys.executable, _python_path())
+        undo.callback(bridge.close, 0)
+        switches = Switches(
+            routes=routes(layout),
+            active={task.name: task.parallelism.initial for task in graph.tasks},
+            lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
+            sampling=share,
+            measure_every_s=measure_every_s,
+        )
+        bridge.publish(switches)
+        query = bridge.start(
+            layout,
+            splits,
+            msgspec.json.encode(Positions(POSITIONS_VERSION, starts)),
+            known.batch + 1,
+            round(commit_ms),
+            address,
+            f"{graph.name}-{run_id[:8]}",
+        )
+        undo.pop_all()
+    return Job(layout, switches, bridge, query, claim, temporary)
 
 
-def _first_offsets(graph: Graph, layout: Layout) -> bytes:
-    positions: dict[str, Position] = {}
-    for task in graph.tasks:
-        if task.kind == "source":
-            source = cast("Source", task.body)
-            for partition in range(source.partitions):
-                place = str(layout.partition_of(task.name, partition))
-                positions[place] = Position(0, source.start(partition))
-    return msgspec.json.encode(positions)
+@contextmanager
+def _told_in_words(flow: str) -> Iterator[None]:
+    """An error of Java while a flow is started, without the stack."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as problem:
+        raise FlowError(f'flow "{flow}" cannot be started: {first_words(str(problem))}') from None
+
+
+def _starts(graph: Graph) -> dict[str, dict[str, Position]]:
+    """Where every split of every source begins."""
+    sources = {task.name: cast("Source", task.body) for task in graph.tasks if task.kind == "source"}
+    return {
+        name: {split: Position(0, source.start(split)) for split in source.splits}
+        for name, source in sources.items()
+    }
+
+
+def _splits(graph: Graph, layout: Layout) -> list[Split]:
+    """Which split each partition of the first layer reads."""
+    by_partition = {
+        layout.partition_of(task.name, replica): Split(task.name, split)
+        for task in graph.tasks
+        if task.kind == "source"
+        for replica, split in enumerate(cast("Source", task.body).splits)
+    }
+    return [by_partition[partition] for partition in range(len(by_partition))]
 
 
 def _needs(layout: Layout) -> str:

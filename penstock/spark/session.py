@@ -11,41 +11,49 @@ from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
 from penstock.flow.errors import FlowError
-from penstock.spark import settings
+from penstock.spark import session_conf
 
 SPARK_VERSION = "4.3.0"
 _EXECUTORS_S = 60
 
 
 def session(
-    slots: int, master: str | None = None, conf: Mapping[str, str] | None = None, *, needed_by: str = ""
+    slots: int,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    *,
+    least: int | None = None,
+    needed_by: str = "",
 ) -> SparkSession:
-    """A session with at least `slots` task slots; `local[slots]` if no master is named.
+    """A session with `slots` task slots; `local[slots]` if no master is named.
 
-    A session that is there already is used if it was started for Penstock and is large enough. One that
-    Penstock started itself, that runs nothing and is too small is started anew.
+    A session that is there already is used if it was started for Penstock and has `least` slots (all of
+    them if that is left out). One that Penstock started itself, that runs nothing and is too small is started
+    anew.
+    To run several flows in one process, start a session with room for all before the first.
     """
+    least = slots if least is None else least
     if pyspark_version != SPARK_VERSION:
         raise FlowError(
             f"Penstock works with pyspark {SPARK_VERSION}, not {pyspark_version};"
             f" install pyspark=={SPARK_VERSION}"
         )
-    if not settings.JAR.exists():
+    if not session_conf.JAR.exists():
         raise FlowError("the Java bridge is not built; run `make bridge`, or install Penstock from a wheel")
-    wanted = settings.merged(conf or {})
+    wanted = session_conf.merged(conf or {})
     asked = {key: wanted[key] for key in conf or {}}
     present = SparkSession.getActiveSession()
     if present is not None:
-        found = _slots(present)
+        found = all_slots(present)
         if not _may_restart(present) or (found >= slots and not _differs(present, master, asked)):
-            return _checked(present, slots, found, needed_by)
+            return _checked(present, least, found, needed_by)
         present.stop()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master or f"local[{slots}]").appName("penstock")
     for key, value in {**wanted, "spark.jars": _jars(wanted), "spark.penstock.own": "true"}.items():
         builder = builder.config(key, value)
     started = builder.getOrCreate()
-    return _checked(started, slots, _slots(started), needed_by)
+    return _checked(started, least, all_slots(started), needed_by)
 
 
 @contextmanager
@@ -58,8 +66,18 @@ def silenced(context: SparkContext) -> Iterator[None]:
         context.setLogLevel("ERROR")
 
 
+def all_slots(spark: SparkSession) -> int:
+    """How many tasks may run at once: cores over `spark.task.cpus`, once all executors are there."""
+    context = spark.sparkContext
+    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", context.master or "")
+    if cluster is not None:
+        _await_cores(spark, int(cluster[1]) * int(cluster[2]))
+    cpus = float(context.getConf().get("spark.task.cpus", "1") or 1)
+    return int(context.defaultParallelism / cpus + 1e-9)
+
+
 def _jars(wanted: Mapping[str, str]) -> str:
-    return ",".join(filter(None, [str(settings.JAR), wanted.get("spark.jars")]))
+    return ",".join(filter(None, [str(session_conf.JAR), wanted.get("spark.jars")]))
 
 
 def _may_restart(spark: SparkSession) -> bool:
@@ -74,7 +92,7 @@ def _differs(spark: SparkSession, master: str | None, asked: Mapping[str, str]) 
 
 def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> SparkSession:
     present = dict(spark.sparkContext.getConf().getAll())
-    lacking = settings.missing_from(present)
+    lacking = session_conf.missing_from(present)
     if lacking:
         wrong = ", ".join(f"{s.key}={s.value}" for s in lacking)
         raise FlowError(
@@ -88,16 +106,6 @@ def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> Spa
             " give it more cores, lower spark.task.cpus, or make pools smaller"
         )
     return spark
-
-
-def _slots(spark: SparkSession) -> int:
-    """How many tasks may run at once: cores over `spark.task.cpus`, once all executors are there."""
-    context = spark.sparkContext
-    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", context.master or "")
-    if cluster is not None:
-        _await_cores(spark, int(cluster[1]) * int(cluster[2]))
-    cpus = float(context.getConf().get("spark.task.cpus", "1") or 1)
-    return int(context.defaultParallelism / cpus + 1e-9)
 
 
 def _await_cores(spark: SparkSession, cores: int) -> None:

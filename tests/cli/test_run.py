@@ -15,7 +15,7 @@ from rich.console import Console
 
 from penstock.cli.run import _told_to_end
 from penstock.cli.run_view import metrics_table
-from penstock.spark.metrics import Metrics, TaskMetrics
+from penstock.observe.reported import Metrics, TaskMetrics
 from penstock.stats.sketch import Sketch
 
 FLOW = """

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock.control.control_plan import ControlPlan
 from penstock.control.loop import Controller
 from penstock.evaluation.restarting import RestartingEngine, with_counts_of
-from penstock.spark.control_plan import ControlPlan
 from penstock.stats.snapshot import Snapshot
 from penstock.testing.collector import Collector
 from tests.report.recordings import decision, snapshot

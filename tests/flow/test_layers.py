@@ -31,8 +31,8 @@ def test_addresses() -> None:
     layout = lay_out(branched().graph())
     assert layout.slots == 14
     assert max_slots(layout.graph) == 22
-    assert layout.stage_of("s") == 0
-    assert layout.stage_of("b") == 1
+    assert layout.place_of("s") == 0
+    assert layout.place_of("b") == 1
     assert layout.is_local("s->b")
     assert not layout.is_local(layout.graph.stream("s->a"))
     assert [layout.relay_of(index) for index in range(3)] == [None, 8, None]
@@ -195,7 +195,7 @@ def test_layouts_of_random_flows(flow: Flow) -> None:
     assert layout.slots <= max_slots(graph)
     for task in graph.tasks:
         unit = layout.unit_of(task.name)
-        assert unit.tasks[layout.stage_of(task.name)] == task.name
+        assert unit.tasks[layout.place_of(task.name)] == task.name
         assert (unit.pool, unit.initial) == (task.parallelism.pool, task.parallelism.initial)
         assert [layout.partition_of(task.name, i) for i in range(unit.pool)] == list(
             range(unit.first, unit.first + unit.pool)

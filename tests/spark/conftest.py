@@ -82,7 +82,7 @@ def worker_processes() -> list[str]:
                 command = (entry / "cmdline").read_bytes().decode(errors="replace")
             except OSError:
                 continue
-            if "penstock.spark.zygote" in command and descends_from_here(int(entry.name)):
+            if "penstock.worker.zygote" in command and descends_from_here(int(entry.name)):
                 found.append(f"process {entry.name}: {command}")
     return found
 

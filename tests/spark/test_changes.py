@@ -6,7 +6,7 @@ import penstock as ps
 from penstock.control.pools import Pool
 from penstock.flow.layers import Layout, lay_out
 from penstock.spark.changes import change, pools_of
-from penstock.spark.routes import Settings, routes
+from penstock.wire.routes import Settings, routes
 from tests.spark.items import Item, numbered
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.flow.spark_settings import EXTENSIONS, PLUGIN
-from penstock.spark import bridge, envelope, wire
+from penstock.flow.spark_conf import EXTENSIONS, PLUGIN
+from penstock.spark import bridge
 from penstock.spark.build_bridge import SOURCES, pyspark_home
 from penstock.spark.session import SPARK_VERSION
+from penstock.wire import envelope
+from penstock.wire import frames as wire
 
 PORT = (
     f"Penstock supports Spark {SPARK_VERSION}; port it to another version in"
@@ -100,9 +102,9 @@ def test_frame_kinds_are_the_same_on_both_sides() -> None:
 def test_the_prefix_of_an_envelope_is_where_the_bridge_reads_it() -> None:
     text = java("Envelopes")
     assert constants(text, "byte")["MAGIC"] == envelope.MAGIC
-    address = envelope.Address(layer=201, partition=0x01020304, stage=202)
+    address = envelope.Address(layer=201, partition=0x01020304, place=202)
     data = envelope.encode(address, 0, 0, 0, b"", 0, "pickle")
-    for place, value in (("layer", 201), ("stage", 202)):
+    for place, value in (("layer", 201), ("place", 202)):
         found = re.search(
             rf"static int {place}\(byte\[\] envelope\) {{\s+return envelope\[(\d)\] & 0xFF;", text
         )

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import app
+from penstock.control.control import Control, ControlPlan
 from penstock.control.recording import read_decisions, read_snapshots
 from penstock.control.status import IN_CHECKPOINT, read_status
 from penstock.policy.ds2 import Ds2
-from penstock.spark.control import Control, ControlPlan
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, assert_exactly_once, numbered
 

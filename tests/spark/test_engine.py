@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from penstock.control.flow_engine import FlowEngine
 from penstock.policy.decision import Decision
-from penstock.spark.engine import SparkEngine
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, assert_exactly_once, assert_ordered, numbered
 
@@ -70,7 +70,7 @@ def test_pool_grows_with_the_need_and_shrinks_when_it_is_far_too_large(
     spark: SparkSession, collector: Collector
 ) -> None:
     job = ps.run(loaded(collector, 6000, rate=700, service_s=0.002))
-    engine = SparkEngine(job, 1.0, shrink_pools_after_s=0.5)
+    engine = FlowEngine(job, 1.0, shrink_pools_after_s=0.5)
     wait_until(lambda: len(collector.items()) > 100)
     effect = engine.apply(decision(3))
     assert effect is not None
@@ -96,7 +96,7 @@ def test_a_replica_that_is_no_longer_active_finishes_its_queue(
     spark: SparkSession, collector: Collector
 ) -> None:
     job = ps.run(loaded(collector, 900, rate=600, service_s=0.01))
-    engine = SparkEngine(job, 1.0, shrink_pools_after_s=60)
+    engine = FlowEngine(job, 1.0, shrink_pools_after_s=60)
     engine.apply(decision(4))
     wait_until(lambda: {row[1] for row in collector.items()} == {0, 1, 2, 3})
     time.sleep(0.5)  # more comes than four can do: all have queues now
@@ -114,7 +114,7 @@ def test_a_replica_that_is_no_longer_active_finishes_its_queue(
 
 def test_new_replicas_work_soon_after_the_decision(spark: SparkSession, collector: Collector) -> None:
     job = ps.run(loaded(collector, 1500, rate=500, service_s=0.004))
-    engine = SparkEngine(job, 1.0, shrink_pools_after_s=60)
+    engine = FlowEngine(job, 1.0, shrink_pools_after_s=60)
     wait_until(lambda: len(collector.items()) > 100)
     decided = time.time()
     effect = engine.apply(decision(4))
@@ -135,7 +135,7 @@ def test_without_slots_a_task_gets_what_its_pool_holds(
     monkeypatch.setattr(job, "_slots", job.layout.slots)
     with pytest.raises(ps.FlowError, match=r"pools of .*6 for \"work\".* needs 9 task slots and Spark has 7"):
         job.set_pool("work", 6)
-    engine = SparkEngine(job, 1.0, shrink_pools_after_s=60)
+    engine = FlowEngine(job, 1.0, shrink_pools_after_s=60)
     effect = engine.apply(decision(12))
     assert effect is not None
     assert effect.limited == {"work": 4}

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.flow import Output
+from penstock.observe.view import View
 from penstock.spark.job import Job
-from penstock.spark.view import View
 from penstock.stats.sketch import Sketch
 from tests.spark.items import Item, make_item
 

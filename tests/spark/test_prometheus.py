@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from penstock.control.control import Control, ControlPlan
 from penstock.extras import MissingExtraError
-from penstock.spark.control import Control, ControlPlan
-from penstock.spark.metrics_address import metrics_address
+from penstock.observe.metrics_server import metrics_address
 from tests.spark.items import Item, make_item
 
 Labels = tuple[tuple[str, str], ...]

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from penstock.control.control import Control, ControlPlan
 from penstock.policy.decision import Refusal
-from penstock.spark.control import Control, ControlPlan
 from penstock.stats.snapshot import TaskStats
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, assert_exactly_once, numbered

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.flow.errors import FlowError
 from penstock.spark import session as session_module
-from penstock.spark import settings
+from penstock.spark import session_conf
 from penstock.spark.session import SPARK_VERSION, session
 
 
@@ -23,7 +23,7 @@ def test_another_version_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_bridge_that_was_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(session_module, "pyspark_version", SPARK_VERSION)
-    monkeypatch.setattr(settings, "JAR", tmp_path / "none.jar")
+    monkeypatch.setattr(session_conf, "JAR", tmp_path / "none.jar")
     assert refusal() == "the Java bridge is not built; run `make bridge`, or install Penstock from a wheel"
 
 
@@ -34,6 +34,6 @@ def test_settings_that_cannot_work() -> None:
 
 
 def test_a_users_own_jars_come_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(settings, "JAR", tmp_path / "ours.jar")
+    monkeypatch.setattr(session_conf, "JAR", tmp_path / "ours.jar")
     assert session_module._jars({}) == str(tmp_path / "ours.jar")
     assert session_module._jars({"spark.jars": "theirs.jar"}) == f"{tmp_path / 'ours.jar'},theirs.jar"

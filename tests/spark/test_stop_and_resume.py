@@ -141,6 +141,6 @@ def orphans(mark: str) -> list[str]:
                 environment = (entry / "environ").read_bytes().decode(errors="replace")
             except OSError:
                 continue
-            if "penstock.spark.zygote" in command and mark in environment:
+            if "penstock.worker.zygote" in command and mark in environment:
                 found.append(entry.name)
     return found

@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** The executor's side of the control path: fetches settings, hands them to workers and pumps, sends reports up. */
+/** The executor's side of the control path: fetches orders, hands them to workers and pumps, sends reports up. */
 final class Agent {
   private static final long POLL_MS = 20;
   private static final long EXCHANGE_OLD_NS = 1_000_000_000L;
@@ -16,9 +16,9 @@ final class Agent {
 
   private final PenstockPlugin.DriverLink driver;
   private final Thread thread = new Thread(this::loop, "penstock-agent");
-  private final Map<String, Settings> settings = new ConcurrentHashMap<>();
+  private final Map<String, Orders> orders = new ConcurrentHashMap<>();
   private final Map<String, Workers> workers = new HashMap<>();
-  private final Map<String, List<String>> reports = new HashMap<>();
+  private final Reports.Outgoing reports = new Reports.Outgoing();
   private final Set<Pump> pumps = ConcurrentHashMap.newKeySet();
   private volatile Exchange exchange;
   private volatile boolean closed;
@@ -52,10 +52,6 @@ final class Agent {
     return agent;
   }
 
-  String executor() {
-    return driver.executor();
-  }
-
   /** The workers of a run in this executor; the run is polled for from now on. */
   Workers workers(RunSpec run) throws IOException {
     synchronized (workers) {
@@ -72,20 +68,18 @@ final class Agent {
     }
   }
 
-  /** Settings no older than the driver's at the time of this call. */
-  Settings refresh(String run) throws Exception {
+  /** From now on orders are no older than the driver's at the time of this call. */
+  void refresh(String run) throws Exception {
     Map<String, Long> known = known();
     known.put(run, version(run));
     poll(known);
-    Settings now = settings.get(run);
-    if (now == null) {
+    if (orders.get(run) == null) {
       throw new IOException("the driver no longer knows run " + run);
     }
-    return now;
   }
 
-  Settings settings(String run) {
-    return settings.get(run);
+  Orders orders(String run) {
+    return orders.get(run);
   }
 
   void sourceDone(String run, int partition) throws Exception {
@@ -97,9 +91,7 @@ final class Agent {
   }
 
   void report(String run, String json) {
-    synchronized (reports) {
-      reports.computeIfAbsent(run, r -> new ArrayList<>()).add(json);
-    }
+    reports.add(run, json);
   }
 
   void register(Pump pump) {
@@ -120,11 +112,12 @@ final class Agent {
         }
         poll(known());
         pumps.forEach(Pump::tend);
+        tendWorkers();
         Thread.sleep(POLL_MS);
       } catch (InterruptedException stop) {
         return;
       } catch (Exception unreachable) {
-        // The driver is busy or gone. Workers keep their last settings; Spark ends the executor if it is gone.
+        // The driver is busy or gone. Workers keep their last orders; Spark ends the executor if it is gone.
         if (closed) {
           return;
         }
@@ -139,14 +132,32 @@ final class Agent {
 
   private void poll(Map<String, Long> known) throws Exception {
     long sentNs = System.nanoTime();
-    PenstockPlugin.News news = driver.poll(known, takeReports());
+    PenstockPlugin.News news = driver.poll(known, reports.pending());
     note(new Exchange(sentNs, news.receivedNs(), news.answeredNs(), System.nanoTime()));
-    for (Settings newer : news.settings()) {
+    reports.delivered(news.reported());
+    for (Orders newer : news.orders()) {
       adopt(newer);
     }
     for (String run : news.closed()) {
       closeRun(run);
-      driver.poll(known(), takeReports());
+      driver.poll(known(), reports.pending());
+    }
+  }
+
+  private void tendWorkers() {
+    List<String> runs;
+    synchronized (workers) {
+      runs = new ArrayList<>(workers.keySet());
+    }
+    for (String run : runs) {
+      Orders now = orders.get(run);
+      Workers of;
+      synchronized (workers) {
+        of = workers.get(run);
+      }
+      if (now != null && of != null) {
+        of.tend(now.batch());
+      }
     }
   }
 
@@ -165,16 +176,16 @@ final class Agent {
     Exchange held = exchange;
     return held == null
         ? "null"
-        : Reports.text(new long[] {held.sentNs(), held.receivedNs(), held.answeredNs(), held.returnedNs()});
+        : Json.text(new long[] {held.sentNs(), held.receivedNs(), held.answeredNs(), held.returnedNs()});
   }
 
   /** New replicas are up before anybody is told to send to them, so the first items do not wait for a fork. */
-  private synchronized void adopt(Settings newer) {
-    Settings have = settings.get(newer.run());
+  private synchronized void adopt(Orders newer) {
+    Orders have = orders.get(newer.run());
     if (have != null && have.version() >= newer.version()) {
       return;
     }
-    settings.put(newer.run(), newer);
+    orders.put(newer.run(), newer);
     pumps.forEach(Pump::tend);
     Workers of;
     synchronized (workers) {
@@ -194,16 +205,8 @@ final class Agent {
   }
 
   private long version(String run) {
-    Settings have = settings.get(run);
+    Orders have = orders.get(run);
     return have == null ? -1 : have.version();
-  }
-
-  private Map<String, List<String>> takeReports() {
-    synchronized (reports) {
-      Map<String, List<String>> all = new HashMap<>(reports);
-      reports.clear();
-      return all;
-    }
   }
 
   private void closeRun(String run) {
@@ -211,7 +214,7 @@ final class Agent {
     synchronized (workers) {
       of = workers.remove(run);
     }
-    settings.remove(run);
+    orders.remove(run);
     if (of != null) {
       of.close();
     }

@@ -10,8 +10,8 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 
 /**
- * What the bridge knows of an envelope: where it goes. The first eight bytes are u8 magic, u8 layer, u8 stage, u8 flags,
- * i32 partition (penstock/spark/envelope.py has the rest). A row's payload is a bundle: (u32 length, envelope) again and again.
+ * What the bridge knows of an envelope: where it goes. The first eight bytes are u8 magic, u8 layer, u8 place, u8 flags,
+ * i32 partition (penstock/wire/envelope.py has the rest). A row's payload is a bundle: (u32 length, envelope) again and again.
  */
 final class Envelopes {
   private Envelopes() {}
@@ -39,7 +39,7 @@ final class Envelopes {
     return envelope[1] & 0xFF;
   }
 
-  static int stage(byte[] envelope) {
+  static int place(byte[] envelope) {
     return envelope[2] & 0xFF;
   }
 

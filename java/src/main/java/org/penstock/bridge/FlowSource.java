@@ -1,5 +1,6 @@
 package org.penstock.bridge;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.Serializable;
@@ -32,19 +33,29 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** All sources of a flow as one real-time table: each partition is a replica of a source unit with its Python worker. */
 public final class FlowSource implements TableProvider {
+  private static final int VERSION = 2;
 
-  /** What the driver tells the source; set with Run.setSource before the query starts. */
-  public record Spec(RunSpec run, UnitSpec[] units, String firstOffset, String column, long batchMs) {
+  /** A split of a source, by their names; the checkpoint knows positions by these. */
+  public record Split(String source, String split) implements Serializable {}
+
+  /**
+   * What the driver tells the source; set with Run.setSource before the query starts. Partition i of the first layer reads
+   * `splits[i]`; `start` says where each begins, in the format of a FlowOffset.
+   */
+  public record Spec(RunSpec run, UnitSpec[] units, Split[] splits, String start, String column, long commitMs) {
+    /** The splits as a JSON array of {"source", "split"}. */
+    public static Spec of(
+        RunSpec run, UnitSpec[] units, String splits, String start, String column, long commitMs)
+        throws JsonProcessingException {
+      return new Spec(run, units, Json.MAPPER.readValue(splits, Split[].class), start, column, commitMs);
+    }
+
     int width() {
-      int width = 0;
-      for (UnitSpec unit : units) {
-        width = Math.max(width, unit.first() + unit.pool());
-      }
-      return width;
+      return splits.length;
     }
   }
 
-  /** Where each partition stands: {"0": {"ordinal": n, "offset": ..., "done": false}, ...}. */
+  /** Where each split stands: {"version": 2, "sources": {source: {split: {"ordinal": n, "offset": ..., "done": false}}}}. */
   static final class FlowOffset extends Offset {
     private final String json;
 
@@ -58,7 +69,7 @@ public final class FlowSource implements TableProvider {
     }
   }
 
-  record Reached(int partition, String position) implements PartitionOffset {}
+  record Reached(Split split, String position) implements PartitionOffset {}
 
   record Part(RunSpec run, UnitSpec unit, SourceOrder order, long batch) implements InputPartition {}
 
@@ -110,17 +121,19 @@ public final class FlowSource implements TableProvider {
   private static final class Stream implements MicroBatchStream, SupportsRealTimeMode {
     private final Run run;
     private final FlowSource.Spec spec;
-    private JsonNode runOffset;
+    private final JsonNode starts;
+    private JsonNode runPositions;
     private long batch;
 
     Stream(Run run) {
       this.run = run;
       this.spec = run.source();
+      this.starts = Json.parse(spec.start());
     }
 
     @Override
     public Offset initialOffset() {
-      return new FlowOffset(spec.firstOffset());
+      return new FlowOffset(spec.start());
     }
 
     @Override
@@ -131,7 +144,7 @@ public final class FlowSource implements TableProvider {
         // Spark takes only the bare exception for a stop; wrapped, the query would end with an error.
         throw FlowSource.<RuntimeException>unchecked(stop);
       }
-      return new FlowOffset(spec.firstOffset());
+      return new FlowOffset(spec.start());
     }
 
     @Override
@@ -146,40 +159,46 @@ public final class FlowSource implements TableProvider {
 
     @Override
     public InputPartition[] planInputPartitions(Offset start) {
-      JsonNode positions = Reports.parse(start.json());
-      if (runOffset == null) {
-        runOffset = positions;
+      JsonNode positions = Json.parse(start.json());
+      if (positions.path("version").asInt() != VERSION) {
+        throw new FlowException("the checkpoint of flow " + spec.run().flow() + " holds positions of another format");
       }
-      int width = spec.width();
-      if (positions.size() != width) {
-        throw new FlowException("the checkpoint of flow " + spec.run().flow() + " knows " + positions.size()
-            + " source partitions, the flow has " + width + ": start it with a new checkpoint directory");
+      if (runPositions == null) {
+        runPositions = positions;
       }
-      InputPartition[] parts = new InputPartition[width];
+      InputPartition[] parts = new InputPartition[spec.width()];
       for (UnitSpec unit : spec.units()) {
         for (int i = unit.first(); i < unit.first() + unit.pool(); i++) {
-          String key = Integer.toString(i);
+          Split split = spec.splits()[i];
           SourceOrder order =
-              new SourceOrder(i, Reports.text(positions.get(key)), Reports.text(runOffset.get(key)));
+              new SourceOrder(i, split, position(positions, split), position(runPositions, split));
           parts[i] = new Part(spec.run(), unit, order, batch);
         }
       }
       return parts;
     }
 
+    /** A split that is new since then begins at its start. */
+    private String position(JsonNode positions, Split split) {
+      JsonNode known = positions.path("sources").path(split.source()).get(split.split());
+      return Json.text(known == null ? starts.path("sources").path(split.source()).get(split.split()) : known);
+    }
+
     @Override
     public Offset mergeOffsets(PartitionOffset[] reached) {
-      ObjectNode merged = Reports.JSON.createObjectNode();
+      ObjectNode merged = Json.MAPPER.createObjectNode().put("version", VERSION);
+      ObjectNode sources = merged.putObject("sources");
       boolean done = true;
       for (PartitionOffset each : reached) {
-        JsonNode position = Reports.parse(((Reached) each).position());
-        merged.set(Integer.toString(((Reached) each).partition()), position);
+        Reached one = (Reached) each;
+        JsonNode position = Json.parse(one.position());
+        sources.withObjectProperty(one.split().source()).set(one.split().split(), position);
         done &= position.get("done").asBoolean();
       }
       if (done) {
         run.markExhausted();
       }
-      return new FlowOffset(Reports.text(merged));
+      return new FlowOffset(Json.text(merged));
     }
 
     @Override
@@ -204,14 +223,15 @@ public final class FlowSource implements TableProvider {
     private static final long SPARK_DEADLINE_MARGIN_MS = 60_000;
 
     private final Pump pump;
-    private final int partition;
+    private final Split split;
     private Iterator<Row> ready = List.<Row>of().iterator();
     private InternalRow row;
 
     Reader(Part part) {
-      this.partition = part.order().partition();
+      this.split = part.order().split();
+      int replica = part.order().partition() - part.unit().first();
       try {
-        pump = new Pump(part.run(), part.unit(), partition - part.unit().first(), part.batch(), part.order());
+        pump = new Pump(part.run(), part.unit(), replica, part.batch(), part.order());
         pump.start(TaskContext.get(), () -> {});
       } catch (Exception problem) {
         throw new FlowException(problem);
@@ -257,7 +277,7 @@ public final class FlowSource implements TableProvider {
 
     @Override
     public PartitionOffset getOffset() {
-      return new Reached(partition, pump.sourceNews());
+      return new Reached(split, pump.sourceNews());
     }
 
     @Override

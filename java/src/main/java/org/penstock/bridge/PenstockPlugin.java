@@ -4,10 +4,14 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
+import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.DriverPlugin;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
 
 /**
  * `spark.plugins`: the control path. Executors ask, the driver answers; no port of ours is opened. Messages are JSON
@@ -18,8 +22,8 @@ public final class PenstockPlugin implements SparkPlugin {
   /** What an executor says; exactly one part is there. */
   record Message(Poll poll, SourceStarts starts, SourceDone done) {}
 
-  /** Is there news of these runs (with the version it has)? Here are its workers' reports. */
-  record Poll(String executor, Map<String, Long> known, Map<String, List<String>> reports) {}
+  /** Is there news of these runs (with the version it has)? Here are the reports that were not confirmed. */
+  record Poll(String executor, String agent, Map<String, Long> known, List<Reports.Numbered> reports) {}
 
   /** A source worker starts in this batch; when did the run begin? */
   record SourceStarts(String run, long batch) {}
@@ -27,16 +31,30 @@ public final class PenstockPlugin implements SparkPlugin {
   /** A partition of a source has run dry. */
   record SourceDone(String run, int partition) {}
 
-  /** Newer settings, the runs that are over, and when (by the driver's clock) the question came and was answered. */
-  record News(List<Settings> settings, List<String> closed, long receivedNs, long answeredNs) {}
+  /**
+   * Newer orders, the runs that are over, the number up to which all reports are there, and when (by the driver's clock) the
+   * question came and was answered.
+   */
+  record News(List<Orders> orders, List<String> closed, long reported, long receivedNs, long answeredNs) {}
 
   @Override
   public DriverPlugin driverPlugin() {
     return new DriverPlugin() {
       @Override
+      public Map<String, String> init(SparkContext context, PluginContext plugin) {
+        context.addSparkListener(new SparkListener() {
+          @Override
+          public void onExecutorRemoved(SparkListenerExecutorRemoved removed) {
+            Runs.forgetExecutor(removed.executorId());
+          }
+        });
+        return Map.of();
+      }
+
+      @Override
       public Object receive(Object json) throws JsonProcessingException {
         long receivedNs = System.nanoTime();
-        Message message = Reports.JSON.readValue((String) json, Message.class);
+        Message message = Json.MAPPER.readValue((String) json, Message.class);
         if (message.starts() != null) {
           Run run = Runs.get(message.starts().run());
           return run == null ? 0L : run.sourceStarts(message.starts().batch());
@@ -48,19 +66,19 @@ public final class PenstockPlugin implements SparkPlugin {
           }
           return 0L;
         }
-        return Reports.text(answer(message.poll(), receivedNs));
+        return Json.text(answer(message.poll(), receivedNs));
       }
     };
   }
 
   private static News answer(Poll poll, long receivedNs) {
-    poll.reports().forEach((id, reports) -> {
+    long reported = Runs.reports().take(poll.agent(), poll.reports(), (id, report) -> {
       Run run = Runs.get(id);
       if (run != null) {
-        reports.forEach(report -> run.report(poll.executor(), report));
+        run.report(poll.executor(), report);
       }
     });
-    List<Settings> newer = new ArrayList<>();
+    List<Orders> newer = new ArrayList<>();
     List<String> closed = new ArrayList<>();
     poll.known().forEach((id, version) -> {
       Run run = Runs.get(id);
@@ -70,12 +88,12 @@ public final class PenstockPlugin implements SparkPlugin {
       }
       run.endBatchIfOld();
       run.noteAdopted(poll.executor(), version);
-      if (run.settings().version() > version) {
-        newer.add(run.settings());
+      if (run.orders().version() > version) {
+        newer.add(run.orders());
       }
     });
     Runs.noteHeld(poll.executor(), poll.known().keySet());
-    return new News(newer, closed, receivedNs, System.nanoTime());
+    return new News(newer, closed, reported, receivedNs, System.nanoTime());
   }
 
   @Override
@@ -91,7 +109,6 @@ public final class PenstockPlugin implements SparkPlugin {
       @Override
       public void shutdown() {
         agent.close();
-        Runs.forgetExecutor(agent.executor());
       }
     };
   }
@@ -99,18 +116,15 @@ public final class PenstockPlugin implements SparkPlugin {
   /** An executor's way to the driver. */
   static final class DriverLink {
     private final PluginContext context;
+    private final String agent = UUID.randomUUID().toString(); // executors of two sessions may have the same id
 
     DriverLink(PluginContext context) {
       this.context = context;
     }
 
-    String executor() {
-      return context.executorID();
-    }
-
-    News poll(Map<String, Long> known, Map<String, List<String>> reports) throws Exception {
-      Object answer = ask(new Message(new Poll(executor(), known, reports), null, null));
-      return Reports.JSON.readValue((String) answer, News.class);
+    News poll(Map<String, Long> known, List<Reports.Numbered> reports) throws Exception {
+      Object answer = ask(new Message(new Poll(context.executorID(), agent, known, reports), null, null));
+      return Json.MAPPER.readValue((String) answer, News.class);
     }
 
     long sourceStarts(String run, long batch) throws Exception {
@@ -122,7 +136,7 @@ public final class PenstockPlugin implements SparkPlugin {
     }
 
     private Object ask(Message message) throws Exception {
-      return context.ask(Reports.text(message));
+      return context.ask(Json.text(message));
     }
   }
 }

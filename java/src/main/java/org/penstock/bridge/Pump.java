@@ -1,6 +1,8 @@
 package org.penstock.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.util.RawValue;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -13,19 +15,22 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.util.TaskCompletionListener;
 
 /**
- * One replica of a unit in one Spark task: moves envelopes between Spark and the Python workers of its stages, full
- * duplex, and turns the end of the input into a flush of every stage in order. That end is the commit barrier.
+ * One replica of a unit in one Spark task: moves envelopes between Spark and the Python workers of its tasks, full
+ * duplex, and turns the end of the input into a flush of every task in order. That end is the commit barrier.
+ * Calls go one way: a pump calls the hosts of its tasks, these call it back only through `TaskHost.Unit`, and what is on its
+ * way out waits in a queue that calls nobody.
  */
-final class Pump {
+final class Pump implements TaskHost.Unit {
   private static final long JOIN_MS = 10_000;
+  private static final long FOREVER_MS = Long.MAX_VALUE / 4_000_000L;
 
   private final RunSpec run;
   private final int replica;
   private final long batch;
   private final SourceOrder source; // null in every layer but the first
-  private final Stage[] stages;
-  private final OutQueue out = new OutQueue();
-  private final AtomicInteger stagesLeft;
+  private final TaskHost[] tasks;
+  private final Outbound out = new Outbound();
+  private final AtomicInteger tasksLeft;
   private final List<Thread> threads = new ArrayList<>();
   private final Agent agent = Agent.current();
   private final Workers workers;
@@ -41,14 +46,14 @@ final class Pump {
     this.batch = batch;
     this.source = source;
     this.workers = agent.workers(run);
-    this.stages = new Stage[unit.tasks().length];
-    this.stagesLeft = new AtomicInteger(stages.length);
-    for (int i = 0; i < stages.length; i++) {
-      stages[i] = new Stage(this, i, unit.tasks()[i], unit.feeds()[i]);
+    this.tasks = new TaskHost[unit.tasks().length];
+    this.tasksLeft = new AtomicInteger(tasks.length);
+    for (int i = 0; i < tasks.length; i++) {
+      tasks[i] = new TaskHost(this, unit.tasks()[i], unit.feeds()[i]);
     }
-    for (Stage stage : stages) {
-      for (int fed : stage.feeds()) {
-        stages[fed].addInput();
+    for (TaskHost task : tasks) {
+      for (int fed : task.feeds()) {
+        tasks[fed].addInput();
       }
     }
   }
@@ -62,9 +67,9 @@ final class Pump {
     this.feeder.set(feeder);
     context.addTaskCompletionListener((TaskCompletionListener) done -> close());
     agent.refresh(run.id());
-    for (Stage stage : stages) {
-      if (needsWorker(stage) || workers.keeps(stage.task(), replica)) {
-        stage.activate();
+    for (TaskHost task : tasks) {
+      if (needsWorker(task) || workers.keeps(task.task(), replica, batch)) {
+        task.activate();
         feed();
       }
     }
@@ -75,17 +80,17 @@ final class Pump {
   private void feed() {
     Runnable waiting = feeder.getAndSet(null);
     if (waiting != null) {
-      spawn("penstock-feed-" + stages[0].task() + "-" + replica, waiting);
+      apart("feed-" + tasks[0].task(), waiting);
     }
   }
 
   /** An active replica has a worker for each task, save those that are chained to another. */
-  private boolean needsWorker(Stage stage) {
-    Settings now = agent.settings(run.id());
+  private boolean needsWorker(TaskHost task) {
+    Orders now = agent.orders(run.id());
     if (now == null) {
       return false;
     }
-    return replica < now.active().getOrDefault(stage.task(), 0) && !now.chained().contains(stage.task());
+    return replica < now.active().getOrDefault(task.task(), 0) && !now.chained().contains(task.task());
   }
 
   /** Called by the agent, often: follows activation, and sees to the end of the batch when its time has come. */
@@ -94,19 +99,19 @@ final class Pump {
       return;
     }
     try {
-      Settings now = agent.settings(run.id());
+      Orders now = agent.orders(run.id());
       if (now != null && now.endBatch() >= batch) {
         feed();
         if (source != null) {
           endInput();
         }
       }
-      for (Stage stage : stages) {
-        if (needsWorker(stage)) {
-          stage.activate();
+      for (TaskHost task : tasks) {
+        if (needsWorker(task)) {
+          task.activate();
           feed();
         } else {
-          stage.retireIfIdle();
+          task.retireIfIdle();
         }
       }
     } catch (Exception cannotStart) {
@@ -114,39 +119,44 @@ final class Pump {
     }
   }
 
-  /** Hands the envelopes of a row to the stages they are for. */
+  /** Hands the envelopes of a row to the tasks they are for. */
   void deliver(List<byte[]> envelopes) throws IOException, InterruptedException {
     int from = 0;
     while (from < envelopes.size()) {
-      int stage = Envelopes.stage(envelopes.get(from));
+      int place = Envelopes.place(envelopes.get(from));
       int to = from + 1;
-      while (to < envelopes.size() && Envelopes.stage(envelopes.get(to)) == stage) {
+      while (to < envelopes.size() && Envelopes.place(envelopes.get(to)) == place) {
         to++;
       }
-      stages[stage].deliver(envelopes.subList(from, to));
+      tasks[place].deliver(envelopes.subList(from, to));
       from = to;
     }
   }
 
-  /** What a worker sent: to another stage of this unit, or out. */
-  void route(int stage, int target, byte[] envelope) throws IOException, InterruptedException {
-    if (stage == Wire.REMOTE) {
+  @Override
+  public void route(int place, int target, byte[] envelope) throws IOException, InterruptedException {
+    if (place == Wire.REMOTE) {
       out.put(new Envelopes.Out(target, envelope));
     } else {
-      stages[stage].deliver(List.of(envelope));
+      tasks[place].deliver(List.of(envelope));
     }
   }
 
-  /** A worker wants to run these tasks itself: their own workers end, one after the other, then it is told. */
-  void join(WorkerProcess head, Iterator<JsonNode> tasks) {
-    if (!tasks.hasNext()) {
+  @Override
+  public void join(WorkerProcess head, JsonNode names) {
+    join(head, names.iterator());
+  }
+
+  /** Their own workers end, one after the other, then the head is told. */
+  private void join(WorkerProcess head, Iterator<JsonNode> names) {
+    if (!names.hasNext()) {
       head.tellJoined();
       return;
     }
-    String task = tasks.next().asText();
-    for (Stage stage : stages) {
-      if (stage.task().equals(task)) {
-        stage.retire(() -> join(head, tasks));
+    String name = names.next().asText();
+    for (TaskHost task : tasks) {
+      if (task.task().equals(name)) {
+        task.retire(() -> join(head, names));
       }
     }
   }
@@ -157,27 +167,31 @@ final class Pump {
       return;
     }
     agent.refresh(run.id());
-    for (Stage stage : stages) {
-      stage.inputEnded();
+    for (TaskHost task : tasks) {
+      task.inputEnded();
     }
   }
 
-  void stageEnded(Stage stage) {
-    for (int fed : stage.feeds()) {
-      stages[fed].inputEnded();
+  @Override
+  public void ended(TaskHost task, String news) {
+    if (source != null && task == tasks[0]) {
+      sourceEnded(news);
     }
-    if (stagesLeft.decrementAndGet() == 0) {
+    for (int fed : task.feeds()) {
+      tasks[fed].inputEnded();
+    }
+    if (tasksLeft.decrementAndGet() == 0) {
       out.finish();
     }
   }
 
   /** A source has ended its part of the batch: its offset, and perhaps that nothing will come any more. */
-  void sourceEnded(int stage, String news) {
-    if (source == null || stage != 0) {
+  private void sourceEnded(String news) {
+    if (news == null) {
       return;
     }
-    JsonNode position = Reports.parse(news).get("source");
-    sourceNews = Reports.text(position);
+    JsonNode position = Json.parse(news).get("source");
+    sourceNews = Json.text(position);
     try {
       if (position.get("done").asBoolean()) {
         agent.sourceDone(run.id(), source.partition());
@@ -195,71 +209,85 @@ final class Pump {
     return sourceNews;
   }
 
-  Workers workers() {
+  @Override
+  public Workers workers() {
     return workers;
   }
 
-  int replica() {
+  @Override
+  public int replica() {
     return replica;
   }
 
-  boolean closed() {
+  @Override
+  public long batch() {
+    return batch;
+  }
+
+  @Override
+  public boolean closed() {
     return closed;
   }
 
-  boolean closing() {
-    Settings now = agent.settings(run.id());
+  @Override
+  public boolean closing() {
+    Orders now = agent.orders(run.id());
     return now != null && now.closing();
   }
 
-  /** The START order of a stage; a source that is started again in the same batch goes on at its mark. */
-  String startOrder(int stage, String mark) throws IOException {
-    Settings now = agent.settings(run.id());
+  @Override
+  public String startOrder(TaskHost task, String mark) throws IOException {
+    Orders now = agent.orders(run.id());
     if (now == null) {
       throw new IOException("the run is over");
     }
-    StringBuilder order = new StringBuilder();
-    order.append("{\"task\":\"").append(stages[stage].task()).append("\",\"replica\":").append(replica);
-    order.append(",\"settings\":").append(now.json());
-    order.append(",\"exchange\":").append(agent.exchange());
-    if (source != null && stage == 0) {
+    ObjectNode order = Json.MAPPER.createObjectNode();
+    order.put("task", task.task()).put("replica", replica).put("batch", batch);
+    order.putRawValue("switches", new RawValue(now.switches()));
+    order.putRawValue("exchange", new RawValue(agent.exchange()));
+    if (source != null && task == tasks[0]) {
+      ObjectNode reading = order.putObject("source");
+      reading.put("split", source.split().split());
+      reading.putRawValue("position", new RawValue(mark == null ? source.position() : mark));
+      reading.putRawValue("run_position", new RawValue(source.runPosition()));
       try {
-        order.append(",\"source\":{\"position\":").append(mark == null ? source.offset() : mark);
-        order.append(",\"run_position\":").append(source.runOffset());
-        order.append(",\"started_at_epoch_ns\":").append(agent.sourceStarts(run.id(), batch)).append("}");
+        reading.put("started_at_ns", agent.sourceStarts(run.id(), batch));
       } catch (Exception unreachable) {
         throw new IOException("the driver does not answer", unreachable);
       }
     }
-    return order.append("}").toString();
+    return Json.text(order);
   }
 
-  /** Fails the query; `report` is a JSON text for the driver, its problem also becomes the message of the task. */
-  void fail(String report) {
+  @Override
+  public void fail(String report) {
     workers.report(report);
-    JsonNode failed = Reports.parse(report).get("failed");
+    JsonNode failed = Json.parse(report).get("failed");
     out.fail(new FlowException("task " + failed.get("task").asText() + ": " + failed.get("problem").asText()));
   }
 
-  void failWith(Throwable problem) {
+  @Override
+  public void failWith(Throwable problem) {
     out.fail(problem);
   }
 
-  /** Reads from a worker: the task thread does, if it has only this one; otherwise a thread of its own. */
-  void read(String task, OutQueue.Direct worker) {
-    if (stages.length == 1) {
-      out.attach(worker);
+  /** The task thread reads from the worker of a unit's only task; workers of several have a thread each. */
+  @Override
+  public void reads(TaskHost task, WorkerProcess worker) {
+    if (tasks.length == 1) {
+      out.wake();
     } else {
-      spawn("penstock-read-" + task + "-" + replica, () -> {
-        while (worker.more()) {
+      apart("read-" + task.task(), () -> {
+        while (task.read(worker)) {
           // Until the worker ends.
         }
       });
     }
   }
 
-  void spawn(String name, Runnable body) {
-    Thread thread = Zygote.daemon(name, body);
+  @Override
+  public void apart(String what, Runnable body) {
+    Thread thread = Zygote.daemon("penstock-" + what + "-" + replica, body);
     synchronized (threads) {
       threads.removeIf(done -> !done.isAlive());
       threads.add(thread);
@@ -275,7 +303,7 @@ final class Pump {
       @Override
       public boolean hasNext() {
         while (!over && !ready.hasNext()) {
-          List<Row> more = take(Long.MAX_VALUE / 2_000_000L);
+          List<Row> more = take(FOREVER_MS);
           over = more == null;
           ready = over ? ready : more.iterator();
         }
@@ -292,13 +320,42 @@ final class Pump {
 
   /** The rows that are ready; none after the timeout; null when the batch is over. */
   List<Row> take(long timeoutMs) {
+    long deadlineNs = System.nanoTime() + timeoutMs * 1_000_000L;
     try {
-      List<Envelopes.Out> outs = out.take(timeoutMs);
-      return outs == null ? null : outs.isEmpty() ? List.of() : Envelopes.rows(outs);
+      while (true) {
+        long news = out.news();
+        List<Envelopes.Out> outs = out.take();
+        if (outs == null) {
+          return null;
+        }
+        if (!outs.isEmpty()) {
+          return Envelopes.rows(outs);
+        }
+        if (!readOnlyTask()) {
+          out.awaitNews(news, deadlineNs);
+          if (System.nanoTime() >= deadlineNs && out.news() == news) {
+            return List.of();
+          }
+        }
+      }
     } catch (InterruptedException killed) {
       Thread.currentThread().interrupt();
       throw new FlowException("the task was cancelled");
     }
+  }
+
+  /** In the task thread: waits for the worker of the unit's only task; false if there is none to wait for. */
+  private boolean readOnlyTask() throws InterruptedException {
+    WorkerProcess worker = tasks.length == 1 ? tasks[0].reads() : null;
+    if (worker == null || !out.beginReading()) {
+      return false;
+    }
+    try {
+      tasks[0].read(worker);
+    } finally {
+      out.endReading();
+    }
+    return true;
   }
 
   /** Runs at the end of the Spark task, whatever the end was, before Spark closes what the feeder reads from. */
@@ -306,8 +363,8 @@ final class Pump {
     closed = true;
     agent.unregister(this);
     out.fail(new FlowException("the task has ended"));
-    for (Stage stage : stages) {
-      stage.close();
+    for (TaskHost task : tasks) {
+      task.close();
     }
     List<Thread> left;
     synchronized (threads) {

@@ -1,41 +1,91 @@
 package org.penstock.bridge;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
+import java.util.function.BiConsumer;
+import java.util.function.Function;
 
-/** The few JSON texts that the bridge writes or reads itself. */
-final class Reports {
+/**
+ * Reports on their way to the driver: the executor keeps each until the driver has said that it is there, and the driver
+ * takes each once, however often it comes. So neither a lost question nor a lost answer loses or doubles one.
+ */
+public final class Reports {
   private Reports() {}
 
-  static final ObjectMapper JSON = new ObjectMapper();
+  private static final int MOST = 20_000;
+  private static final String REGULAR = "{\"worker\""; // totals: the next one says the same and more
+
+  /** A report of a run, with its number among all of its executor. */
+  public record Numbered(long number, String run, String json) {}
 
   static String failure(String task, int replica, String problem) {
-    return text(Map.of("failed", Map.of("task", task, "replica", replica, "problem", problem)));
+    return Json.text(Map.of("failed", Map.of("task", task, "replica", replica, "problem", problem)));
   }
 
   static String restart(String task, int replica, String how) {
-    return text(Map.of("restarted", Map.of("task", task, "replica", replica, "how", how)));
+    return Json.text(Map.of("restarted", Map.of("task", task, "replica", replica, "how", how)));
   }
 
   static String gone(long pid) {
-    return text(Map.of("gone", pid));
+    return Json.text(Map.of("gone", pid));
   }
 
-  static JsonNode parse(String json) {
-    try {
-      return JSON.readTree(json);
-    } catch (JsonProcessingException broken) {
-      throw new FlowException("this is no JSON: " + json);
+  /** Bounds what waits: the oldest regular report goes, never one of an event. */
+  static <T> void keepFew(Deque<T> waiting, Function<T, String> json) {
+    if (waiting.size() <= MOST) {
+      return;
+    }
+    for (Iterator<T> oldest = waiting.iterator(); oldest.hasNext(); ) {
+      if (json.apply(oldest.next()).startsWith(REGULAR)) {
+        oldest.remove();
+        return;
+      }
     }
   }
 
-  static String text(Object value) {
-    try {
-      return JSON.writeValueAsString(value);
-    } catch (JsonProcessingException impossible) {
-      throw new IllegalStateException(impossible);
+  /** The executor's side. */
+  public static final class Outgoing {
+    private final Deque<Numbered> waiting = new ArrayDeque<>();
+    private long last;
+
+    public synchronized void add(String run, String json) {
+      waiting.add(new Numbered(++last, run, json));
+      keepFew(waiting, Numbered::json);
+    }
+
+    /** All that the driver is not known to have, in order. */
+    public synchronized List<Numbered> pending() {
+      return new ArrayList<>(waiting);
+    }
+
+    /** The driver has everything up to this number. */
+    public synchronized void delivered(long number) {
+      while (!waiting.isEmpty() && waiting.peek().number() <= number) {
+        waiting.poll();
+      }
+    }
+  }
+
+  /** The driver's side. */
+  public static final class Incoming {
+    private final Map<String, Long> taken = new HashMap<>();
+
+    /** Hands on what is new of an agent, in order; the number up to which everything is there. */
+    public synchronized long take(String agent, List<Numbered> reports, BiConsumer<String, String> each) {
+      long known = taken.getOrDefault(agent, 0L);
+      for (Numbered report : reports) {
+        if (report.number() > known) {
+          known = report.number();
+          each.accept(report.run(), report.json());
+        }
+      }
+      taken.put(agent, known);
+      return known;
     }
   }
 }

@@ -1,7 +1,10 @@
 package org.penstock.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.ArrayList;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.util.RawValue;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -9,50 +12,56 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
 
-/** The driver's side of one running flow: its settings, the gate between batches, and the reports of its workers. */
+/** The driver's side of one running flow: its orders, the gate between batches, and the reports of its workers. */
 public final class Run {
-  private static final int REPORTS_KEPT = 100_000;
-
   private final String id;
   private final Map<String, Integer> widths = new HashMap<>();
-  private final List<String> reports = new ArrayList<>();
+  private final Deque<Said> reports = new ArrayDeque<>();
   private final Set<Integer> dry = new HashSet<>();
   private final Map<String, Long> adopted = new HashMap<>(); // by executor: the version its workers were told
-  private Settings settings;
+  private Orders orders;
   private FlowSource.Spec source;
   private long batch = -1;
   private long flowing = -1;
   private long flowingSinceNs;
+  private long endOrderedNs;
+  private double gapMs;
   private boolean held;
   private boolean atGate;
   private boolean exhausted;
-  private long startedAtEpochNs;
+  private long startedAtNs;
+  private boolean anySourceStarted;
+
+  private record Said(String executor, String json) {}
 
   Run(String id) {
     this.id = id;
-    this.settings = new Settings(id, 0, "{}", Map.of(), Set.of(), -1, false);
+    this.orders = new Orders(id, 0, "{}", Map.of(), Set.of(), -1, -1, false);
   }
 
-  public synchronized void setSource(RunSpec run, UnitSpec[] units, String firstOffset, String column, long batchMs) {
-    source = new FlowSource.Spec(run, units, firstOffset, column, batchMs);
+  /** What is to be read, and the number of the first batch: one more than the last that the checkpoint knows. */
+  public synchronized void setSource(FlowSource.Spec source, long firstBatch) {
+    this.source = source;
+    batch = firstBatch - 1;
+    flowing = batch;
   }
 
   synchronized FlowSource.Spec source() {
     return source;
   }
 
-  /** New settings, as JSON for the workers; the bridge itself looks only at "active" and "chains". */
+  /** New switches, as JSON for the workers; the bridge itself looks only at "active" and "chains". */
   public synchronized void publish(String json) {
     Map<String, Integer> active = new HashMap<>();
-    Reports.parse(json).get("active").properties().forEach(task -> active.put(task.getKey(), task.getValue().asInt()));
+    Json.parse(json).get("active").properties().forEach(task -> active.put(task.getKey(), task.getValue().asInt()));
     Set<String> chained = new HashSet<>();
-    for (JsonNode chain : Reports.parse(json).path("chains")) {
+    for (JsonNode chain : Json.parse(json).path("chains")) {
       for (int i = 1; i < chain.size(); i++) {
         chained.add(chain.get(i).asText());
       }
     }
-    settings =
-        new Settings(id, settings.version() + 1, json, active, chained, settings.endBatch(), settings.closing());
+    orders =
+        new Orders(id, orders.version() + 1, json, active, chained, batch, orders.endBatch(), orders.closing());
   }
 
   public synchronized void setWidth(String column, int partitions) {
@@ -63,8 +72,8 @@ public final class Run {
     return widths.getOrDefault(column, 0);
   }
 
-  synchronized Settings settings() {
-    return settings;
+  synchronized Orders orders() {
+    return orders;
   }
 
   synchronized void noteAdopted(String executor, long version) {
@@ -74,9 +83,14 @@ public final class Run {
     }
   }
 
+  synchronized void forgetExecutor(String executor) {
+    adopted.remove(executor);
+    notifyAll();
+  }
+
   /** Waits until every executor has told its workers what was published last; new replicas are up by then. */
   public synchronized boolean awaitAdopted(long timeoutMs) throws InterruptedException {
-    long version = settings.version();
+    long version = orders.version();
     return await(
         () -> !adopted.isEmpty() && adopted.values().stream().allMatch(known -> known >= version), timeoutMs);
   }
@@ -84,21 +98,25 @@ public final class Run {
   /** Ends the batch that runs now and holds the next one at the gate; `closing` tells the workers that it was the last. */
   public synchronized void endBatch(boolean closing) {
     held = true;
-    settings = ending(batch, settings.closing() || closing);
+    end(orders.closing() || closing);
     notifyAll();
   }
 
   /** Ends a batch that has lasted as long as a batch may; the next one begins at once. */
   synchronized void endBatchIfOld() {
-    boolean old = System.nanoTime() - flowingSinceNs > source.batchMs() * 1_000_000L;
-    if (old && flowing == batch && settings.endBatch() < batch) {
-      settings = ending(batch, settings.closing());
+    boolean old = System.nanoTime() - flowingSinceNs > source.commitMs() * 1_000_000L;
+    if (old && flowing == batch && orders.endBatch() < batch) {
+      end(orders.closing());
     }
   }
 
-  private Settings ending(long endBatch, boolean closing) {
-    return new Settings(
-        id, settings.version() + 1, settings.json(), settings.active(), settings.chained(), endBatch, closing);
+  /** Orders the end of the batch that runs. */
+  private void end(boolean closing) {
+    if (orders.endBatch() < batch) {
+      endOrderedNs = System.nanoTime();
+    }
+    orders =
+        new Orders(id, orders.version() + 1, orders.switches(), orders.active(), orders.chained(), batch, batch, closing);
   }
 
   /** Lets the held batch begin. */
@@ -132,7 +150,12 @@ public final class Run {
       notifyAll();
       wait();
     }
-    return ++batch;
+    batch++;
+    orders =
+        new Orders(
+            id, orders.version() + 1, orders.switches(), orders.active(), orders.chained(), batch, orders.endBatch(),
+            orders.closing());
+    return batch;
   }
 
   public synchronized long batch() {
@@ -142,8 +165,8 @@ public final class Run {
   /** After the last one the batch that runs is the last, and downstream tasks are closed at its end. */
   synchronized void sourceDone(int partition) {
     dry.add(partition);
-    if (dry.size() == source.width() && !settings.closing()) {
-      settings = ending(batch, true);
+    if (dry.size() == source.width() && !orders.closing()) {
+      end(true);
     }
   }
 
@@ -157,19 +180,27 @@ public final class Run {
   }
 
   /**
-   * A source worker is about to start in a batch. Answers when (epoch ns) the first one of this run did: time zero of
-   * every schedule.
+   * A source worker is about to start in a batch. Answers when the first one of this run did, by the driver's monotonic
+   * clock: time zero of every schedule.
    */
   synchronized long sourceStarts(long inBatch) {
-    if (startedAtEpochNs == 0) {
-      startedAtEpochNs = System.currentTimeMillis() * 1_000_000L;
-    }
+    long nowNs = System.nanoTime();
     if (inBatch > flowing) {
       flowing = inBatch;
-      flowingSinceNs = System.nanoTime();
+      flowingSinceNs = nowNs;
+      gapMs = anySourceStarted ? (nowNs - endOrderedNs) / 1e6 : 0;
+    }
+    if (!anySourceStarted) {
+      anySourceStarted = true;
+      startedAtNs = nowNs;
     }
     notifyAll();
-    return startedAtEpochNs;
+    return startedAtNs;
+  }
+
+  /** The batch that flows, how long (ms) no source read before it, and for how long (ms) it has been flowing. */
+  public synchronized String lastBoundary() {
+    return Json.text(List.of(flowing, gapMs, (System.nanoTime() - flowingSinceNs) / 1e6));
   }
 
   /** Waits until a source reads in this batch or a later one. */
@@ -178,15 +209,17 @@ public final class Run {
   }
 
   synchronized void report(String executor, String json) {
-    if (reports.size() < REPORTS_KEPT) {
-      reports.add("{\"executor\":" + Reports.text(executor) + ",\"said\":" + json + "}");
-    }
+    reports.add(new Said(executor, json));
+    Reports.keepFew(reports, Said::json);
   }
 
   /** The reports since the last call, each with its executor, as one JSON array: one crossing into Python whatever their number. */
   public synchronized String drainReports() {
-    String all = "[" + String.join(",", reports) + "]";
+    ArrayNode all = Json.MAPPER.createArrayNode();
+    for (Said one : reports) {
+      all.addObject().put("executor", one.executor()).putRawValue("said", new RawValue(one.json()));
+    }
     reports.clear();
-    return all;
+    return Json.text(all);
   }
 }

@@ -13,6 +13,7 @@ public final class Runs {
 
   private static final Map<String, Run> RUNS = new ConcurrentHashMap<>();
   private static final Map<String, Set<String>> HELD_BY_EXECUTOR = new ConcurrentHashMap<>();
+  private static final Reports.Incoming REPORTS = new Reports.Incoming();
 
   public static Run open(String id) {
     Run run = new Run(id);
@@ -43,8 +44,14 @@ public final class Runs {
     HELD_BY_EXECUTOR.put(executor, new HashSet<>(runs));
   }
 
-  static void forgetExecutor(String executor) {
+  /** In the driver: an executor is gone, and nobody waits for it any longer. */
+  public static void forgetExecutor(String executor) {
     HELD_BY_EXECUTOR.remove(executor);
+    RUNS.values().forEach(run -> run.forgetExecutor(executor));
+  }
+
+  static Reports.Incoming reports() {
+    return REPORTS;
   }
 
   /** The present width of the layer behind a shuffle column; 0 for a column that is none of ours. */

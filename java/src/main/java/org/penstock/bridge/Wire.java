@@ -8,7 +8,7 @@ import java.nio.channels.ReadableByteChannel;
 
 /**
  * The frames between a bridge and a Python worker: u32 length (of what follows), u8 kind, body; little endian.
- * penstock/spark/wire.py is the other side; a contract test compares the two.
+ * penstock/wire/frames.py is the other side; a contract test compares the two.
  */
 public final class Wire {
   private Wire() {}
@@ -19,12 +19,12 @@ public final class Wire {
   public static final byte END = 3; // u8 last: flush everything and answer ENDED
 
   /** Bridge to worker, control channel. */
-  public static final byte SETTINGS = 5; // JSON
+  public static final byte SWITCHES = 5; // JSON
   public static final byte JOINED = 6; // the workers of chained tasks have ended
   public static final byte CLOCK = 7; // JSON: the latest exchange of times with the driver
 
   /** Worker to bridge, data channel. */
-  public static final byte OUT = 16; // i64 acknowledged, i32 target, u8 stage (255: another layer), envelope
+  public static final byte OUT = 16; // i64 acknowledged, i32 target, u8 place (255: another layer), envelope
   public static final byte ACK = 17; // i64 acknowledged
   public static final byte ENDED = 18; // JSON: final report, and the offset of a source
   public static final byte FAILED = 19; // JSON: error of the user's code under on_error="fail"

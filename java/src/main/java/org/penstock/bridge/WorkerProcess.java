@@ -5,9 +5,10 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 
-/** One Python worker: a replica of a task. It outlives batches; its data channel belongs to one stage at a time. */
+/** One Python worker: a replica of a task. It outlives batches; its data channel belongs to one host at a time. */
 final class WorkerProcess {
   private final Workers owner;
+  private final Zygote parent;
   private final String task;
   private final int replica;
   private final long token;
@@ -17,8 +18,10 @@ final class WorkerProcess {
   private final Wire.Reader frames;
 
   WorkerProcess(
-      Workers owner, String task, int replica, long token, long pid, SocketChannel data, SocketChannel control) {
+      Workers owner, Zygote parent, String task, int replica, long token, long pid, SocketChannel data,
+      SocketChannel control) {
     this.owner = owner;
+    this.parent = parent;
     this.task = task;
     this.replica = replica;
     this.token = token;
@@ -37,14 +40,6 @@ final class WorkerProcess {
     return replica;
   }
 
-  long token() {
-    return token;
-  }
-
-  long pid() {
-    return pid;
-  }
-
   Wire.Frame nextFrame() throws IOException {
     return frames.next();
   }
@@ -60,8 +55,8 @@ final class WorkerProcess {
     }
   }
 
-  void tell(Settings settings) {
-    control(Wire.frame(Wire.SETTINGS, settings.json().getBytes(StandardCharsets.UTF_8)));
+  void tell(Orders orders) {
+    control(Wire.frame(Wire.SWITCHES, orders.switches().getBytes(StandardCharsets.UTF_8)));
   }
 
   void tellJoined() {
@@ -80,6 +75,7 @@ final class WorkerProcess {
     }
   }
 
+  /** The last thing that is said of a worker is that it is gone. */
   private void readReports() {
     Wire.Reader reports = new Wire.Reader(control);
     try {
@@ -90,6 +86,27 @@ final class WorkerProcess {
     } catch (IOException ended) {
       // Its data channel tells the same, to somebody who can act on it.
     }
+    owner.report(Reports.gone(pid));
+  }
+
+  /** How it ended, in words; waits a moment for the news. */
+  String epitaph() {
+    return parent.epitaph(token);
+  }
+
+  /** Ends it now. Harmless for one that is dead already. */
+  void kill() {
+    if (parent.isAlive()) {
+      parent.kill(token);
+    } else {
+      ProcessHandle.of(pid).ifPresent(ProcessHandle::destroyForcibly);
+    }
+    closeChannels();
+  }
+
+  /** Whether it is dead and nobody will tell: its parent, which tells of deaths, is gone, and so is it. */
+  boolean diedUntold() {
+    return !parent.isAlive() && !ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false);
   }
 
   void closeChannels() {

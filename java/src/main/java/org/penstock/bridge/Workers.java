@@ -7,12 +7,21 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /** The Python workers of one run in this executor: those at work, and those that wait for the next batch. */
 final class Workers {
+  private static final long UNCLAIMED_NS = 5_000_000_000L;
+  private static final long LOOK_EVERY_NS = 500_000_000L;
+
+  /** A worker that waits for the batch after `batch`. */
+  private record Kept(WorkerProcess worker, long batch) {}
+
   private final RunSpec run;
   private final Agent agent;
-  private final Map<String, WorkerProcess> idle = new ConcurrentHashMap<>();
+  private final Map<String, Kept> idle = new ConcurrentHashMap<>();
   private final Set<WorkerProcess> alive = ConcurrentHashMap.newKeySet();
   private Zygote zygote;
   private boolean closed;
+  private long newestBatch;
+  private long newestSinceNs;
+  private long lookedNs;
 
   Workers(RunSpec run, Agent agent) {
     this.run = run;
@@ -33,11 +42,17 @@ final class Workers {
     return zygote;
   }
 
-  /** The worker of this replica, kept from the batch before or forked now. */
-  WorkerProcess acquire(String task, int replica) throws IOException {
-    WorkerProcess kept = idle.remove(key(task, replica));
+  /**
+   * The worker of this replica, kept from the batch before or forked now. One that was kept longer is not used again: in
+   * between the replica was elsewhere, and what it knows is stale.
+   */
+  WorkerProcess acquire(String task, int replica, long batch) throws IOException {
+    Kept kept = idle.remove(key(task, replica));
+    if (kept != null && kept.batch() == batch - 1) {
+      return kept.worker();
+    }
     if (kept != null) {
-      return kept;
+      dismiss(kept.worker());
     }
     WorkerProcess fresh = fork(task, replica);
     alive.add(fresh);
@@ -57,41 +72,49 @@ final class Workers {
     }
   }
 
-  boolean keeps(String task, int replica) {
-    return idle.containsKey(key(task, replica));
+  boolean keeps(String task, int replica, long batch) {
+    Kept kept = idle.get(key(task, replica));
+    return kept != null && kept.batch() == batch - 1;
   }
 
-  void keep(WorkerProcess worker) {
-    WorkerProcess other = idle.put(key(worker.task(), worker.replica()), worker);
+  void keep(WorkerProcess worker, long batch) {
+    Kept other = idle.put(key(worker.task(), worker.replica()), new Kept(worker, batch));
     if (other != null) {
-      dismiss(other);
+      dismiss(other.worker());
+    }
+  }
+
+  /** Called by the agent, often: ends workers whose replicas went to other executors, and finds deaths nobody tells. */
+  void tend(long batch) {
+    long nowNs = System.nanoTime();
+    if (batch > newestBatch) {
+      newestBatch = batch;
+      newestSinceNs = nowNs;
+    }
+    idle.forEach((key, kept) -> {
+      boolean late = kept.batch() < newestBatch - 1 || nowNs - newestSinceNs > UNCLAIMED_NS;
+      if (kept.batch() < newestBatch && late && idle.remove(key, kept)) {
+        dismiss(kept.worker());
+      }
+    });
+    if (nowNs - lookedNs > LOOK_EVERY_NS) {
+      lookedNs = nowNs;
+      alive.stream().filter(WorkerProcess::diedUntold).forEach(WorkerProcess::closeChannels);
     }
   }
 
   /** Ends a worker now. Harmless for one that is dead already. */
   void dismiss(WorkerProcess worker) {
     alive.remove(worker);
-    Zygote parent;
-    synchronized (this) {
-      parent = zygote;
-    }
-    if (parent != null) {
-      parent.kill(worker.token());
-    }
-    worker.closeChannels();
-    report(Reports.gone(worker.pid()));
+    worker.kill();
   }
 
   String epitaph(WorkerProcess worker) {
-    Zygote parent;
-    synchronized (this) {
-      parent = zygote;
-    }
-    return parent == null ? "the run is over" : parent.epitaph(worker.token());
+    return worker.epitaph();
   }
 
-  void tell(Settings settings) {
-    alive.forEach(worker -> worker.tell(settings));
+  void tell(Orders orders) {
+    alive.forEach(worker -> worker.tell(orders));
   }
 
   void report(String json) {
@@ -112,7 +135,7 @@ final class Workers {
     if (parent != null) {
       parent.close();
     }
-    alive.forEach(WorkerProcess::closeChannels);
+    alive.forEach(WorkerProcess::kill);
     alive.clear();
     idle.clear();
   }

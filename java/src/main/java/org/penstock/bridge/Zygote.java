@@ -24,7 +24,8 @@ import java.util.concurrent.TimeoutException;
 
 /**
  * The warm parent of a run's workers in this executor: a Python process that has imported everything and forks on
- * request. Children connect back twice (data, control) over a socket in a private directory, each with a secret token.
+ * request. It connects each child twice (data, control) over a socket in a private directory, with a secret token, and it tells
+ * when a child has died: then both channels end here, also if a process that the child had forked still holds them.
  * When this JVM dies, the parent's standard input ends; it then kills its children and removes the directory.
  */
 final class Zygote {
@@ -45,6 +46,12 @@ final class Zygote {
     final CompletableFuture<Long> pid = new CompletableFuture<>();
     final CompletableFuture<SocketChannel> data = new CompletableFuture<>();
     final CompletableFuture<SocketChannel> control = new CompletableFuture<>();
+
+    void fail(IOException why) {
+      pid.completeExceptionally(why);
+      data.completeExceptionally(why);
+      control.completeExceptionally(why);
+    }
   }
 
   Zygote(RunSpec run) throws IOException {
@@ -54,7 +61,7 @@ final class Zygote {
     Path socket = directory.resolve("workers.sock");
     server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
     server.bind(UnixDomainSocketAddress.of(socket), 1024);
-    ProcessBuilder builder = new ProcessBuilder(run.python(), "-m", "penstock.spark.zygote", socket.toString());
+    ProcessBuilder builder = new ProcessBuilder(run.python(), "-m", "penstock.worker.zygote", socket.toString());
     builder.environment().put("PYTHONPATH", run.pythonPath());
     builder.redirectError(ProcessBuilder.Redirect.INHERIT);
     process = builder.start();
@@ -97,7 +104,7 @@ final class Zygote {
       long pid = await(birth.pid, CONNECT_S, "the Python parent process did not fork");
       SocketChannel data = await(birth.data, CONNECT_S, "a new worker of " + task + " did not connect");
       SocketChannel control = await(birth.control, CONNECT_S, "a new worker of " + task + " did not connect");
-      return new WorkerProcess(owner, task, replica, token, pid, data, control);
+      return new WorkerProcess(owner, this, task, replica, token, pid, data, control);
     } catch (IOException failed) {
       kill(token);
       throw failed;
@@ -131,6 +138,9 @@ final class Zygote {
   /** How a worker ended, in words; waits a moment for the news. */
   String epitaph(long token) {
     CompletableFuture<Integer> death = deaths.get(token);
+    if (!isAlive()) {
+      return "its parent process is gone, too";
+    }
     try {
       int status = death == null ? 0 : death.get(2, TimeUnit.SECONDS);
       return status < 0 ? "killed by signal " + -status : "exit status " + status;
@@ -164,7 +174,12 @@ final class Zygote {
             }
           }
           case "exited" -> {
-            CompletableFuture<Integer> death = deaths.get(Long.parseLong(words[1]));
+            long token = Long.parseLong(words[1]);
+            Birth birth = births.get(token);
+            if (birth != null) {
+              birth.fail(new IOException("it died at once, with status " + words[2]));
+            }
+            CompletableFuture<Integer> death = deaths.get(token);
             if (death != null) {
               death.complete(Integer.parseInt(words[2]));
             }
@@ -177,11 +192,7 @@ final class Zygote {
     }
     ready.complete("the Python parent process ended before it was ready; its error output says why");
     IOException gone = new IOException("the Python parent process ended");
-    births.values().forEach(birth -> {
-      birth.pid.completeExceptionally(gone);
-      birth.data.completeExceptionally(gone);
-      birth.control.completeExceptionally(gone);
-    });
+    births.values().forEach(birth -> birth.fail(gone));
   }
 
   private void accept() {

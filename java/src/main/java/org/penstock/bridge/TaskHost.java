@@ -1,0 +1,395 @@
+package org.penstock.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * One task of a unit in one partition: keeps its worker running, feeds it, and reads what it says. `Life` says what is to be
+ * done when; this class does it.
+ * The lock `sending` orders the frames into the worker and guards its life. It may be held while a write waits for a busy
+ * worker, so nothing that reads from a worker ever takes it, save when that worker has ended or is dead.
+ */
+final class TaskHost {
+  private static final long RETIRE_AFTER_NS = 1_000_000_000L;
+  private static final boolean FOR_GOOD = true;
+
+  /** What is around the task: the other tasks of its unit and the way out. */
+  interface Unit {
+    int replica();
+
+    long batch();
+
+    boolean closed();
+
+    /** Whether the batch that ends is the last of the run. */
+    boolean closing();
+
+    Workers workers();
+
+    /** The START order of a task; a source that is started again in the same batch goes on at its mark. */
+    String startOrder(TaskHost task, String mark) throws IOException;
+
+    /** Runs this in a thread of its own, which ends with the Spark task. */
+    void apart(String what, Runnable body);
+
+    /** A worker is there to be read from. */
+    void reads(TaskHost task, WorkerProcess worker);
+
+    /** What a worker sent: to the task at another place of this unit, or out. */
+    void route(int place, int target, byte[] envelope) throws IOException, InterruptedException;
+
+    /** A worker wants to run these tasks itself, once their own workers have ended. */
+    void join(WorkerProcess head, JsonNode tasks);
+
+    /** The task has ended its part of the batch; `news` is what its worker said last, null without one. */
+    void ended(TaskHost task, String news);
+
+    /** Fails the query; `report` is a JSON text for the driver. */
+    void fail(String report);
+
+    void failWith(Throwable problem);
+  }
+
+  private final Unit unit;
+  private final String task;
+  private final int[] feeds;
+  private final Unacknowledged unacknowledged = new Unacknowledged();
+  private final ReentrantLock sending = new ReentrantLock();
+  private final Condition ended = sending.newCondition();
+  private final Life life = new Life();
+  private final List<Runnable> waiting = new ArrayList<>(); // for the end of a worker that is let go
+  private volatile WorkerProcess worker;
+  private long startedNs;
+  private int openInputs = 1; // the shuffle; each task of the unit that feeds this one adds itself
+  private volatile String mark; // a source's latest {"ordinal", "offset"} up to which everything was shipped
+  private volatile long lastInputNs = System.nanoTime();
+
+  TaskHost(Unit unit, String task, int[] feeds) {
+    this.unit = unit;
+    this.task = task;
+    this.feeds = feeds;
+  }
+
+  String task() {
+    return task;
+  }
+
+  /** The places of the tasks that this one feeds inside the unit. */
+  int[] feeds() {
+    return feeds;
+  }
+
+  void addInput() {
+    openInputs++;
+  }
+
+  /** Starts the worker if there is none: the replica was activated. */
+  void activate() throws IOException {
+    if (worker != null) {
+      return; // without the lock: it may be held for long while that worker is busy
+    }
+    sending.lock();
+    try {
+      need();
+    } finally {
+      sending.unlock();
+    }
+  }
+
+  private Life.Action need() throws IOException {
+    if (unit.closed()) {
+      return Life.Action.NOTHING;
+    }
+    Life.Action action = life.on(Life.Event.NEEDED);
+    if (action == Life.Action.START) {
+      start();
+    }
+    return action;
+  }
+
+  /** A worker that dies at birth counts like one that dies later. */
+  private void start() throws IOException {
+    WorkerProcess fresh = null;
+    while (fresh == null) {
+      try {
+        fresh = unit.workers().acquire(task, unit.replica(), unit.batch());
+      } catch (IOException failed) {
+        if (unit.closed() || Thread.currentThread().isInterrupted() || !unacknowledged.died(0)) {
+          throw failed;
+        }
+      }
+    }
+    startedNs = System.nanoTime();
+    worker = fresh;
+    if (unit.closed()) { // close() may have looked before it was there
+      unit.workers().dismiss(fresh);
+      throw new IOException("the task is over");
+    }
+    write(Wire.frame(Wire.START, unit.startOrder(this, mark).getBytes(StandardCharsets.UTF_8)));
+    unit.reads(this, fresh);
+  }
+
+  void deliver(List<byte[]> envelopes) throws IOException, InterruptedException {
+    unacknowledged.awaitRoom();
+    sending.lock();
+    try {
+      while (need() == Life.Action.WAIT) {
+        ended.await();
+      }
+      if (unit.closed()) {
+        return; // the batch is abandoned, and will be replayed
+      }
+      if (life.state() != Life.State.RUNNING) {
+        throw new IOException("an envelope came to " + task + " after the end of its input");
+      }
+      lastInputNs = System.nanoTime();
+      ByteBuffer[] frames = new ByteBuffer[envelopes.size()];
+      int size = 0;
+      for (int i = 0; i < frames.length; i++) {
+        frames[i] = unacknowledged.give(envelopes.get(i));
+        size += frames[i].remaining();
+      }
+      write(frames.length == 1 ? frames[0] : joined(frames, size));
+    } finally {
+      sending.unlock();
+    }
+  }
+
+  private static ByteBuffer joined(ByteBuffer[] frames, int size) {
+    ByteBuffer all = ByteBuffer.allocate(size);
+    for (ByteBuffer frame : frames) {
+      all.put(frame);
+    }
+    return all.flip();
+  }
+
+  /** A worker that dies meanwhile is noticed by its reader, and its successor gets everything again. */
+  private void write(ByteBuffer frame) {
+    WorkerProcess to = worker;
+    if (to == null) {
+      return;
+    }
+    try {
+      to.send(frame);
+    } catch (IOException dying) {
+      // See above.
+    }
+  }
+
+  private void sendEnd(boolean forGood) {
+    write(Wire.frame(Wire.END, new byte[] {(byte) (forGood ? 1 : 0)}));
+  }
+
+  /** One of the inputs has ended; after the last one the worker is asked to finish the batch. */
+  void inputEnded() {
+    Life.Action action = Life.Action.NOTHING;
+    sending.lock();
+    try {
+      if (--openInputs == 0) {
+        action = life.on(Life.Event.INPUT_ENDED);
+        if (action == Life.Action.SEND_END) {
+          sendEnd(unit.closing());
+        }
+      }
+    } finally {
+      sending.unlock();
+    }
+    if (action == Life.Action.FINISH) {
+      unit.ended(this, null);
+    }
+  }
+
+  /** A replica that is no longer active finishes what it has, says good-bye, and its process ends. */
+  void retireIfIdle() {
+    if (System.nanoTime() - lastInputNs < RETIRE_AFTER_NS || !sending.tryLock()) {
+      return;
+    }
+    try {
+      if (life.hasWorker() && unacknowledged.size() == 0 && life.on(Life.Event.UNNEEDED) == Life.Action.SEND_LAST) {
+        sendEnd(FOR_GOOD);
+      }
+    } finally {
+      sending.unlock();
+    }
+  }
+
+  /** The worker finishes what it has and ends; `then` runs when it has. */
+  void retire(Runnable then) {
+    sending.lock();
+    try {
+      Life.Action action = life.on(Life.Event.UNNEEDED);
+      if (action != Life.Action.RELEASE) {
+        waiting.add(then);
+        if (action == Life.Action.SEND_LAST) {
+          sendEnd(FOR_GOOD);
+        }
+        return;
+      }
+    } finally {
+      sending.unlock();
+    }
+    then.run();
+  }
+
+  /** The worker to read from, null if there is none now. */
+  WorkerProcess reads() {
+    return worker;
+  }
+
+  /** Deals with the next frames of a worker, at least one; false when it will send nothing more. */
+  boolean read(WorkerProcess from) {
+    try {
+      Wire.Frame frame = from.nextFrame();
+      while (frame != null) {
+        if (!handle(from, frame)) {
+          return false;
+        }
+        if (!from.hasFrame()) {
+          return true;
+        }
+        frame = from.nextFrame();
+      }
+    } catch (IOException dead) {
+      // Below: the same as a clean end without ENDED.
+    } catch (InterruptedException over) {
+      Thread.currentThread().interrupt();
+      return false;
+    } catch (RuntimeException broken) {
+      unit.failWith(broken);
+      return false;
+    }
+    if (!Thread.currentThread().isInterrupted()) {
+      died(from);
+    }
+    return false;
+  }
+
+  /** False after the last frame. */
+  private boolean handle(WorkerProcess from, Wire.Frame frame) throws IOException, InterruptedException {
+    ByteBuffer body = frame.body();
+    switch (frame.kind()) {
+      case Wire.OUT -> {
+        unacknowledged.acknowledge(body.getLong());
+        int target = body.getInt();
+        int place = body.get() & 0xFF;
+        byte[] envelope = new byte[body.remaining()];
+        body.get(envelope);
+        unit.route(place, target, envelope);
+      }
+      case Wire.ACK -> acknowledge(body);
+      case Wire.JOIN -> unit.join(from, Json.parse(text(body)));
+      case Wire.AT -> unacknowledged.at(body.getLong(), body.getInt());
+      case Wire.FAILED -> {
+        unit.fail(text(body));
+        return false;
+      }
+      case Wire.ENDED -> {
+        ended(from, text(body));
+        return false;
+      }
+      default -> throw new IOException("a worker of " + task + " sent a frame of kind " + frame.kind());
+    }
+    return true;
+  }
+
+  private static String text(ByteBuffer body) {
+    return StandardCharsets.UTF_8.decode(body).toString();
+  }
+
+  /** i64 sequence; a source adds its mark. */
+  private void acknowledge(ByteBuffer body) {
+    unacknowledged.acknowledge(body.getLong());
+    if (body.hasRemaining()) {
+      mark = text(body);
+      unacknowledged.progressed();
+    }
+  }
+
+  private void ended(WorkerProcess from, String news) {
+    Life.Action action;
+    List<Runnable> released;
+    boolean keep;
+    sending.lock();
+    try {
+      if (unacknowledged.size() > 0) {
+        throw new IllegalStateException(
+            "a worker of " + task + " ended with " + unacknowledged.size() + " envelopes unacknowledged");
+      }
+      boolean forThisBatch = life.state() == Life.State.RUNNING || life.state() == Life.State.ENDING;
+      keep = forThisBatch && !unit.closing();
+      action = life.on(Life.Event.ENDED);
+      worker = null;
+      released = new ArrayList<>(waiting);
+      waiting.clear();
+      ended.signalAll();
+    } finally {
+      sending.unlock();
+    }
+    unit.workers().report(news);
+    if (keep) {
+      unit.workers().keep(from, unit.batch());
+    } else {
+      unit.workers().dismiss(from);
+    }
+    if (action == Life.Action.FINISH) {
+      unit.ended(this, news);
+    }
+    released.forEach(Runnable::run);
+  }
+
+  /** What replaces a worker must not be what reads from it: a successor that is given much says much meanwhile. */
+  private void died(WorkerProcess dead) {
+    if (unit.closed()) {
+      unit.workers().dismiss(dead);
+    } else if (worker == dead) {
+      worker = null;
+      unit.apart("restart-" + task, () -> replace(dead));
+    }
+  }
+
+  private void replace(WorkerProcess dead) {
+    String how = unit.workers().epitaph(dead);
+    unit.workers().dismiss(dead);
+    sending.lock();
+    try {
+      if (unit.closed()) {
+        return;
+      }
+      if (!unacknowledged.died(System.nanoTime() - startedNs)) {
+        unit.fail(
+            Reports.failure(task, unit.replica(), "its worker process died " + Unacknowledged.DEATHS_ALLOWED
+                + " times in a row (" + how + ") before it had finished anything; a crash in open() or of an"
+                + " extension module does that"));
+        return;
+      }
+      unit.workers().report(Reports.restart(task, unit.replica(), how));
+      Life.Action action = life.on(Life.Event.DIED);
+      start();
+      for (ByteBuffer frame : unacknowledged.again()) {
+        write(frame);
+      }
+      if (action != Life.Action.RESTART) {
+        sendEnd(action == Life.Action.RESTART_LAST || unit.closing());
+      }
+    } catch (IOException cannotStart) {
+      unit.failWith(cannotStart);
+    } finally {
+      sending.unlock();
+    }
+  }
+
+  /** The task is over: nobody waits here any longer. A worker that has not ended cleanly is not used again. */
+  void close() {
+    unacknowledged.release();
+    WorkerProcess left = worker;
+    if (left != null) {
+      unit.workers().dismiss(left);
+    }
+  }
+}

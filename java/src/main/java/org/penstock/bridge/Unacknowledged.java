@@ -1,0 +1,130 @@
+package org.penstock.bridge;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The envelopes a worker was given and has not acknowledged. When it dies they are given to its successor, which goes
+ * carefully: it names each item before it touches it, so that an item that kills is known by the second time.
+ */
+public final class Unacknowledged {
+  private static final long LIMIT_BYTES = 8 << 20;
+  private static final long LONG_LIFE_NS = 10_000_000_000L;
+  static final int DEATHS_ALLOWED = 3;
+
+  private static final class Entry {
+    final long sequence;
+    final long arrivedNs;
+    final byte[] envelope;
+    final List<Integer> poisoned = new ArrayList<>(0);
+
+    Entry(long sequence, long arrivedNs, byte[] envelope) {
+      this.sequence = sequence;
+      this.arrivedNs = arrivedNs;
+      this.envelope = envelope;
+    }
+  }
+
+  private record Place(long sequence, int item) {}
+
+  private final Deque<Entry> open = new ArrayDeque<>();
+  private final Map<Place, Integer> deaths = new HashMap<>();
+  private long lastSequence;
+  private long bytes;
+  private Place at;
+  private int deathsWithoutProgress;
+  private boolean released;
+
+  /** Waits while too much is unacknowledged. */
+  synchronized void awaitRoom() throws InterruptedException {
+    while (bytes >= LIMIT_BYTES && !released) {
+      wait();
+    }
+  }
+
+  /** Notes an envelope and returns the frame that carries it. */
+  public synchronized ByteBuffer give(byte[] envelope) {
+    Entry entry = new Entry(++lastSequence, System.nanoTime(), envelope);
+    open.add(entry);
+    bytes += envelope.length;
+    return frame(entry, false);
+  }
+
+  /** Everything up to this sequence is done with; returns whether that was news. */
+  public synchronized boolean acknowledge(long sequence) {
+    boolean freed = false;
+    while (!open.isEmpty() && open.peek().sequence <= sequence) {
+      bytes -= open.poll().envelope.length;
+      freed = true;
+    }
+    if (freed) {
+      deathsWithoutProgress = 0;
+      notifyAll();
+    }
+    return freed;
+  }
+
+  /** The worker got something done, though nothing that it was given: a source has shipped what it read. */
+  synchronized void progressed() {
+    deathsWithoutProgress = 0;
+  }
+
+  synchronized void at(long sequence, int item) {
+    at = new Place(sequence, item);
+  }
+
+  public synchronized int size() {
+    return open.size();
+  }
+
+  /** Notes that the worker died after so long a life; false when it died too often without getting anything done. */
+  synchronized boolean died(long livedNs) {
+    if (livedNs > LONG_LIFE_NS) {
+      deathsWithoutProgress = 0;
+    }
+    if (at == null) {
+      return ++deathsWithoutProgress < DEATHS_ALLOWED;
+    }
+    // The first death was blind: the item was among the unacknowledged ones, and that counts.
+    int known = deaths.merge(at, 1, Integer::sum);
+    if (known + 1 >= DEATHS_ALLOWED) {
+      for (Entry entry : open) {
+        if (entry.sequence == at.sequence()) {
+          entry.poisoned.add(at.item());
+        }
+      }
+    }
+    at = null;
+    return true;
+  }
+
+  /** All unacknowledged envelopes again, for the successor of a dead worker. */
+  public synchronized List<ByteBuffer> again() {
+    List<ByteBuffer> frames = new ArrayList<>(open.size());
+    for (Entry entry : open) {
+      frames.add(frame(entry, true));
+    }
+    return frames;
+  }
+
+  /** Lets whoever waits for room go: the task is over. */
+  synchronized void release() {
+    released = true;
+    notifyAll();
+  }
+
+  private static ByteBuffer frame(Entry entry, boolean careful) {
+    int body = 8 + 8 + 1 + 2 + 4 * entry.poisoned.size() + entry.envelope.length;
+    ByteBuffer frame = ByteBuffer.allocate(Wire.HEADER + body).order(ByteOrder.LITTLE_ENDIAN);
+    frame.putInt(1 + body).put(Wire.DATA).putLong(entry.sequence).putLong(entry.arrivedNs);
+    frame.put((byte) (careful ? 1 : 0)).putShort((short) entry.poisoned.size());
+    entry.poisoned.forEach(frame::putInt);
+    return frame.put(entry.envelope).flip();
+  }
+}

@@ -1,0 +1,131 @@
+"""The controller of a running flow: a thread of the driver that never holds up the data."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from penstock.control.control_plan import ControlPlan
+from penstock.control.decision_log import Entry
+from penstock.control.flow_engine import FlowEngine, Steered
+from penstock.control.loop import Controller, Cycle
+from penstock.control.notices import Notices
+from penstock.control.recording import Recorder
+from penstock.control.status import DECISIONS_KEPT, FlowStatus, status_path, write_status
+from penstock.durations import Duration
+from penstock.observe.progress import Status
+
+__all__ = ["Control", "ControlPlan"]
+
+_CYCLES_KEPT = 1000
+_END_S = 1.0
+_FEWEST_REPORTS = 2
+_USUAL_REPORT_S = 1.0
+_log = logging.getLogger("penstock.control")
+
+
+class Controlled(Steered, Protocol):
+    """The handle of a running flow, as its controller needs it."""
+
+    @property
+    def status(self) -> Status:
+        """What it is doing."""
+        ...
+
+    def set_measure_every(self, every: Duration) -> None:
+        """Have every worker report that often."""
+        ...
+
+    def report_decisions(self, entries: Callable[[], list[Entry]]) -> None:
+        """Where the handle finds what was decided."""
+        ...
+
+
+class Control:
+    """Drives a job with a policy. When it dies, the job keeps its last configuration."""
+
+    def __init__(self, job: Controlled, plan: ControlPlan) -> None:
+        self.problem: str | None = None
+        self._job = job
+        self._plan = plan
+        self._cycles: deque[Cycle] = deque(maxlen=_CYCLES_KEPT)
+        self._notices = Notices()
+        beside = None if plan.recording is None else status_path(plan.recording)
+        self._status_files = [place for place in (beside, plan.status) if place is not None]
+        self._recorder = None if plan.recording is None else Recorder(plan.recording)
+        engine = FlowEngine(
+            job,
+            plan.interval_s,
+            shrink_pools_after_s=plan.shrink_pools_after_s,
+            only_recommend=not plan.apply,
+        )
+        if plan.interval_s < _FEWEST_REPORTS * _USUAL_REPORT_S:
+            # With one report per interval and worker, some intervals would see none and others two.
+            job.set_measure_every(plan.interval_s / _FEWEST_REPORTS)
+        relays = sum(layer.relay is not None for layer in job.layout.layers)
+        policy = plan.create_policy(slots=job.slots - relays)
+        self._controller = Controller(engine, policy, time.time, self._recorder)
+        job.report_decisions(self.decisions)
+        self._thread = threading.Thread(target=self._drive, name="penstock-control", daemon=True)
+        self._thread.start()
+
+    def cycles(self) -> list[Cycle]:
+        """What was observed and decided, oldest first."""
+        return list(self._cycles)
+
+    def decisions(self) -> list[Entry]:
+        """What was decided and what came of it, oldest first."""
+        return self._controller.log.entries()
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait until the job, and with it the control, is over."""
+        self._thread.join(timeout_s)
+
+    def _drive(self) -> None:
+        self._show()
+        try:
+            for cycle in self._controller.cycles():
+                self._cycles.append(cycle)
+                for notice in self._notices.of(cycle):
+                    _log.warning("flow %s: %s", self._job.layout.graph.name, notice)
+                self._show()
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the flow goes on
+            if not self._job.await_end(_END_S):  # a flow that ends may take Spark away while it is asked
+                self.problem = (
+                    f"the controller has stopped, the flow keeps its last configuration: {problem!r}"
+                )
+                _log.exception("flow %s: %s", self._job.layout.graph.name, self.problem)
+        finally:
+            self._controller.close()
+            if self._recorder is not None:
+                self._recorder.close()
+        self._show()
+        self._job.await_end(None)
+        self._show()
+
+    def status(self) -> FlowStatus:
+        """The flow and its controller at a glance."""
+        plan, status = self._plan, self._job.status
+        return FlowStatus(
+            flow=self._job.layout.graph.name,
+            state=status.state,
+            message=status.message,
+            policy=plan.policy,
+            applies=plan.apply,
+            interval_s=plan.interval_s,
+            at_s=time.time(),
+            problem=self.problem,
+            snapshot=self._cycles[-1].snapshot if self._cycles else None,
+            decisions=self.decisions()[-DECISIONS_KEPT:],
+        )
+
+    def _show(self) -> None:
+        """Renew the status files; one that cannot be written is told once and given up."""
+        for place in list(self._status_files):
+            try:
+                write_status(place, self.status())
+            except OSError as error:
+                self._status_files.remove(place)
+                _log.warning("%s cannot be written: %s", place, error.strerror)

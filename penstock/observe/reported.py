@@ -1,0 +1,179 @@
+"""What the driver knows of a running flow from the reports of its workers."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from penstock.stats.report import ChannelReport, ReplicaReport
+from penstock.stats.sketch import Sketch
+from penstock.stats.summary import Summary, merge_all, summarise_executors
+from penstock.wire.reports import Failure, Report, Said, WorkerReport
+
+
+@dataclass(slots=True)
+class TaskMetrics:
+    """Totals of a task over all its processes, and the processes that report now."""
+
+    active: int
+    pool: int
+    items_in: int = 0
+    items_out: int = 0
+    envelopes_out: int = 0
+    skipped: int = 0
+    dead_lettered: int = 0
+    restarts: int = 0
+    processes: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Metrics:
+    """A moment of a flow: every task's totals, and the latency of samples from due time to each sink."""
+
+    tasks: dict[str, TaskMetrics]
+    latency: dict[str, Sketch]
+
+
+class Window:
+    """The interval reports since the last look, those of one replica or channel put together.
+
+    What follows for an executor, its partial summary, can be told only when this is done: a value of a task
+    is the mean over replicas, and each of them counts once however often it reported. So executors hand on
+    the reports of their workers, and the driver, which knows when an interval ends, summarises for them.
+    """
+
+    def __init__(self) -> None:
+        self._replicas: dict[tuple[str, int], ReplicaReport] = {}
+        self._channels: dict[tuple[str, int, int], ChannelReport] = {}
+        self._lock = threading.Lock()  # one thread collects reports, others look at them
+
+    def add(self, executor: str, replica: ReplicaReport, channels: list[ChannelReport]) -> None:
+        """One report of one worker."""
+        with self._lock:
+            fresh = msgspec.structs.replace(replica, worker=executor)
+            before = self._replicas.get((replica.task, replica.replica))
+            self._replicas[replica.task, replica.replica] = fresh if before is None else before.merged(fresh)
+            for channel in channels:
+                ends = (channel.stream, channel.sender, channel.receiver)
+                passed = msgspec.structs.replace(channel, worker=executor)
+                known = self._channels.get(ends)
+                self._channels[ends] = passed if known is None else known.merged(passed)
+
+    def take_summary(self) -> Summary:
+        """The global summary of what came since the last call, merged from those of the executors."""
+        with self._lock:
+            replicas, self._replicas = self._replicas, {}
+            channels, self._channels = self._channels, {}
+        return merge_all(summarise_executors(replicas.values(), channels.values()).values())
+
+
+@dataclass(slots=True)
+class _Totals:
+    """What processes did together, living or gone."""
+
+    items_in: int = 0
+    items_out: int = 0
+    envelopes_out: int = 0
+    skipped: int = 0
+    dead_lettered: int = 0
+    restarts: int = 0
+    sent: dict[str, int] = field(default_factory=dict)
+    latency: Sketch = field(default_factory=Sketch)
+
+    def add(self, worker: WorkerReport) -> None:
+        """The totals of one process as well."""
+        self.items_in += worker.items_in
+        self.items_out += worker.items_out
+        self.envelopes_out += worker.envelopes_out
+        self.skipped += worker.skipped
+        self.dead_lettered += worker.dead_lettered
+        for stream, count in worker.sent.items():
+            self.sent[stream] = self.sent.get(stream, 0) + count
+        sketch = Sketch.from_json(worker.latency_ms)
+        if sketch.count:
+            self.latency = self.latency.merge(sketch)
+
+
+class Reported:
+    """Collects reports. Of processes that are gone only the totals of their tasks are kept."""
+
+    def __init__(self) -> None:
+        self.failure: Failure | None = None
+        # Not by process id alone: executors on other hosts have the same numbers.
+        self._living: dict[tuple[str, int], dict[tuple[str, int], WorkerReport]] = {}
+        self._past: dict[str, _Totals] = {}
+        self._windows: list[Window] = []
+        self._lock = threading.Lock()  # one thread collects reports, others look at them
+
+    def add(self, reports: bytes) -> None:
+        """Take in a JSON array of reports."""
+        for report in msgspec.json.decode(reports, type=list[Said]):
+            self._add(report.executor, report.said)
+
+    def _add(self, executor: str, report: Report) -> None:
+        if report.interval is not None:
+            for window in self._windows:
+                window.add(executor, report.interval, report.channels)
+        with self._lock:
+            self._count(executor, report)
+        for chained in report.chained:
+            self._add(executor, chained)
+        if report.failed is not None and self.failure is None:
+            self.failure = report.failed
+
+    def _count(self, executor: str, report: Report) -> None:
+        if report.worker is not None:
+            worker = report.worker
+            process = self._living.setdefault((executor, worker.pid), {})
+            process[worker.task, worker.serial] = worker
+        if report.restarted is not None:
+            self._past.setdefault(report.restarted.task, _Totals()).restarts += 1
+        if report.gone is not None:
+            for worker in self._living.pop((executor, report.gone), {}).values():
+                self._past.setdefault(worker.task, _Totals()).add(worker)
+
+    def window(self) -> Window:
+        """Of what is measured from now on; everybody who wants to look at intervals of their own has one."""
+        self._windows.append(Window())
+        return self._windows[-1]
+
+    def _totals(self) -> dict[str, _Totals]:
+        """Of every task that ever reported."""
+        with self._lock:
+            totals = {
+                task: replace(past, sent=dict(past.sent), latency=past.latency)
+                for task, past in self._past.items()
+            }
+            living = [worker for process in self._living.values() for worker in process.values()]
+        for worker in living:
+            totals.setdefault(worker.task, _Totals()).add(worker)
+        return totals
+
+    def backlog(self, inputs: Mapping[str, str]) -> dict[str, int]:
+        """Items sent to each task and not processed by it; `inputs` says who receives each stream."""
+        waiting: dict[str, int] = {}
+        for task, totals in self._totals().items():
+            waiting[task] = waiting.get(task, 0) - totals.items_in
+            for stream, count in totals.sent.items():
+                waiting[inputs[stream]] = waiting.get(inputs[stream], 0) + count
+        return {task: max(0, count) for task, count in waiting.items()}
+
+    def metrics(self, active: Mapping[str, int], pools: Mapping[str, int]) -> Metrics:
+        """Sum everything up."""
+        tasks = {name: TaskMetrics(active[name], pools[name]) for name in active}
+        totals = self._totals()
+        for name, total in totals.items():
+            task = tasks[name]
+            task.items_in, task.items_out = total.items_in, total.items_out
+            task.envelopes_out, task.restarts = total.envelopes_out, total.restarts
+            task.skipped, task.dead_lettered = total.skipped, total.dead_lettered
+        with self._lock:
+            for (_, pid), process in self._living.items():
+                for name in {task for task, _ in process}:
+                    tasks[name].processes.append(pid)
+        return Metrics(tasks, {name: total.latency for name, total in totals.items() if total.latency.count})
+
+    def latency(self) -> dict[str, Sketch]:
+        """From due time to the end of each sink, of all samples since the start."""
+        return {name: total.latency for name, total in self._totals().items() if total.latency.count}

@@ -1,0 +1,182 @@
+"""Where the commits of a flow are kept: looked at before anything is started, refused in words.
+
+A checkpoint is Spark's: `commits/N` says that batch N is committed, `offsets/N` where every split of every
+source stood at its end. The addresses of Hadoop's file systems work (`file:`, `hdfs:`, `s3a:`).
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from penstock import processes
+from penstock.flow.errors import FlowError
+from penstock.wire.orders import Position
+
+POSITIONS_VERSION = 2
+_OWNER = ".penstock-owner"
+_PREFIX = "penstock-checkpoint-"
+
+Splits = Mapping[str, Mapping[str, Position]]
+"""Positions by the name of the source, then by the name of the split."""
+
+
+class Positions(msgspec.Struct, frozen=True):
+    """Where all splits stand, as `offsets/N` holds it."""
+
+    version: int
+    sources: dict[str, dict[str, Position]]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a checkpoint knows: the last batch that was committed (-1: none) and where it ended."""
+
+    batch: int = -1
+    sources: Splits = field(default_factory=dict)
+
+
+def checkpoint_address(place: str | os.PathLike[str]) -> str:
+    """An absolute path, or the address as it is if it names its file system."""
+    text = os.fspath(place)
+    return text if ":/" in text else str(Path(text).absolute())
+
+
+def committed(spark: SparkSession, address: str) -> Committed:
+    """What is committed there; the directory is made if there is none, and refused if it cannot be used."""
+    directory = _Directory(spark, address)
+    directory.prepare()
+    batches = [int(name) for name in directory.names("commits") if name.isdecimal()]
+    if not batches:
+        return Committed()
+    last = max(batches)
+    positions = _decoded(directory, f"offsets/{last}")
+    return Committed(last, positions.sources)
+
+
+def check_sources(flow: str, address: str, known: Splits, declared: Splits) -> None:
+    """Refuse a flow that lacks what the checkpoint knows: its items would be lost without a word."""
+    remedy = "or begin with a new checkpoint directory"
+    for source, splits in known.items():
+        if source not in declared:
+            names = ", ".join(f'"{name}"' for name in declared)
+            raise FlowError(
+                f'the checkpoint {address} knows the source "{source}", which flow "{flow}" does not have'
+                f" (it has {names}): give it back its name, {remedy}"
+            )
+        missing = [split for split in splits if split not in declared[source]]
+        if missing:
+            raise FlowError(
+                f'the checkpoint {address} knows split "{missing[0]}" of source "{source}", which it does not'
+                f' have in flow "{flow}" (it has {", ".join(declared[source])}): declare it as before, {remedy}'
+            )
+
+
+def _decoded(directory: "_Directory", name: str) -> Positions:
+    """Spark's file: a line with its version, a line of its own, then a line for each source of the query."""
+    file = f"{directory.address}/{name}"
+    try:
+        lines = directory.text(name).splitlines()
+        if len(lines) < 3 or not lines[0].startswith("v"):
+            raise ValueError("it is cut off")
+        content = msgspec.json.decode(lines[2])
+        if isinstance(content, dict) and "version" not in content:
+            raise ValueError("its positions are of an older format, which this version does not read")
+        positions = msgspec.convert(content, Positions)
+        if positions.version != POSITIONS_VERSION:
+            raise ValueError(f"its positions are of version {positions.version}, not {POSITIONS_VERSION}")
+    except (ValueError, FileNotFoundError) as problem:
+        raise FlowError(
+            f"the checkpoint file {file} cannot be used: {problem};"
+            " restore it, or begin with a new checkpoint directory"
+        ) from None
+    return positions
+
+
+class _Directory:
+    """A directory of a file system that Hadoop knows."""
+
+    def __init__(self, spark: SparkSession, address: str) -> None:
+        jvm: Any = spark._jvm
+        self.address = address
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._text = jvm.org.apache.commons.io.IOUtils.toString
+        with self._told("cannot be reached"):
+            configuration = spark.sparkContext._jsc.hadoopConfiguration()
+            self._files = self._path(address).getFileSystem(configuration)
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except Py4JJavaError as problem:
+            cause = problem.java_exception
+            raise FlowError(
+                f"the checkpoint {self.address} {what}: {cause.getMessage() or cause.toString()}"
+            ) from None
+
+    def prepare(self) -> None:
+        """Make it if there is none; refuse what is no directory, or one that nothing can be written to."""
+        place = self._path(self.address)
+        with self._told("cannot be looked at"):
+            is_file = self._files.exists(place) and not self._files.getFileStatus(place).isDirectory()
+        if is_file:
+            raise FlowError(f"the checkpoint {self.address} is a file; give a directory")
+        with self._told("cannot be made"):
+            self._files.mkdirs(place)
+        with self._told("cannot be written to"):
+            probe = self._path(f"{self.address}/.penstock-probe")
+            self._files.create(probe).close()
+            self._files.delete(probe, False)  # noqa: FBT003 - Java has no names for arguments
+
+    def names(self, below: str) -> list[str]:
+        """Names of the files in a directory of it; none if it is not there."""
+        place = self._path(f"{self.address}/{below}")
+        with self._told("cannot be read"):
+            if not self._files.exists(place):
+                return []
+            return [status.getPath().getName() for status in self._files.listStatus(place)]
+
+    def text(self, name: str) -> str:
+        """The content of a file."""
+        place = self._path(f"{self.address}/{name}")
+        with self._told("cannot be read"):
+            if not self._files.exists(place):
+                raise FileNotFoundError("it is missing, though its batch is committed")
+            stream = self._files.open(place)
+            try:
+                return str(self._text(stream, "UTF-8"))
+            finally:
+                stream.close()
+
+
+class TemporaryCheckpoint:
+    """A checkpoint of a flow that cannot be resumed; it ends with the flow.
+
+    A driver that is killed cannot remove its own, so the next one does: a file in it says whose it is.
+    """
+
+    def __init__(self) -> None:
+        _remove_abandoned()
+        self.address = tempfile.mkdtemp(prefix=_PREFIX)
+        (Path(self.address) / _OWNER).write_text(processes.identity(os.getpid()) or "")
+
+    def remove(self) -> None:
+        """The flow is over."""
+        shutil.rmtree(self.address, ignore_errors=True)
+
+
+def _remove_abandoned() -> None:
+    for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError, ValueError):
+            owner = (place / _OWNER).read_text()
+            if owner and not processes.is_alive(owner):
+                shutil.rmtree(place, ignore_errors=True)

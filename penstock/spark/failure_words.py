@@ -1,0 +1,35 @@
+"""Why a flow stopped, in the words of the flow: what its task said, else the first words of Spark's error."""
+
+import re
+
+from penstock.wire.reports import Failure
+
+_OURS = re.compile(r"org\.penstock\.bridge\.FlowException: (.*)")
+_SLOTS = re.compile(r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT.*?needs (\d+).*?only (\d+)", re.DOTALL)
+_NOISE = re.compile(r"^\[STREAM_FAILED\].*?terminated with exception: ", re.DOTALL)
+
+
+def failure_words(flow: str, failure: Failure | None, error: object) -> str:
+    """One message, without the stack of Java."""
+    if failure is not None:
+        return f'flow "{flow}", task "{failure.task}", replica {failure.replica}: {failure.problem}'
+    return f'flow "{flow}": {first_words(str(error))}'
+
+
+def first_words(text: str) -> str:
+    """What an error of Spark says before its stack; our own words if they are in it."""
+    slots = _SLOTS.search(text)
+    if slots is not None:
+        needed, free = slots.groups()
+        return (
+            f"it needs {needed} task slots at the same time and Spark has only {free} free: others use this"
+            " Spark, too; give it more cores, or make pools smaller"
+        )
+    ours = _OURS.search(text)
+    if ours is not None:
+        return ours.group(1)
+    return (
+        _NOISE.sub("", text.partition("\n\tat ")[0].partition("\n\nDriver stacktrace:")[0])
+        .partition("JVM stacktrace:")[0]
+        .strip()
+    )

@@ -1,0 +1,78 @@
+"""The thread of the driver that watches a running flow: collects reports, notes progress, sees the end."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.observe.progress import Progress
+from penstock.observe.reported import Metrics, Reported
+from penstock.spark.bridge import Bridge
+
+_TICK_S = 0.1
+_LAST_WORDS_S = 2.0
+
+
+class Monitor(threading.Thread):
+    """Runs until `over` is set.
+
+    `on_ended` is called when the query has stopped by itself, `on_exhausted` when all sources have run dry
+    and everything is drained, `on_lost` with what was raised when Spark is gone.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        query: StreamingQuery,
+        reported: Reported,
+        progress: Progress,
+        metrics: Callable[[], Metrics],
+        over: threading.Event,
+        *,
+        on_ended: Callable[[], None],
+        on_exhausted: Callable[[], None],
+        on_lost: Callable[[Exception], None],
+    ) -> None:
+        super().__init__(name="penstock-monitor", daemon=True)
+        self._bridge = bridge
+        self._query = query
+        self._reported = reported
+        self._progress = progress
+        self._metrics = metrics
+        self._over = over
+        self._on_ended = on_ended
+        self._on_exhausted = on_exhausted
+        self._on_lost = on_lost
+
+    def run(self) -> None:
+        """Look ten times a second."""
+        while not self._over.is_set():
+            try:
+                self._look()
+            except Exception as problem:  # noqa: BLE001 - a JVM that goes away raises many things
+                if not self._over.is_set():
+                    self._on_lost(problem)
+                return
+            self._over.wait(_TICK_S)
+
+    def _look(self) -> None:
+        self.collect()
+        if self._progress.is_due():
+            self._progress.note(self._bridge.batch(), self._metrics())
+        if not self._query.isActive:
+            self._on_ended()
+        elif self._bridge.is_exhausted():
+            self._on_exhausted()
+
+    def collect(self) -> None:
+        """Take in what the workers said since the last time."""
+        self._reported.add(self._bridge.drain_reports())
+
+    def await_last_words(self) -> None:
+        """A failure is told by the task that failed and by Spark, and either may come first."""
+        deadline = time.monotonic() + _LAST_WORDS_S
+        self.collect()
+        while self._reported.failure is None and time.monotonic() < deadline:
+            time.sleep(_TICK_S / 2)
+            self.collect()

@@ -1,0 +1,1 @@
+"""What driver and workers both know: frames, envelopes, keys, routes and orders."""

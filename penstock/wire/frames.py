@@ -1,0 +1,127 @@
+"""Frames between a bridge and a Python worker: u32 length, u8 kind, body; little endian.
+
+`org.penstock.bridge.Wire` is the other side; a contract test compares the two.
+"""
+
+import select
+import socket
+from collections.abc import Iterator
+from struct import Struct
+
+START = 1
+DATA = 2
+END = 3
+SWITCHES = 5
+JOINED = 6
+CLOCK = 7
+OUT = 16
+ACK = 17
+ENDED = 18
+FAILED = 19
+AT = 20
+REPORT = 21
+JOIN = 22
+
+REMOTE = 255
+"""The place of an envelope that leaves its unit."""
+
+_LENGTH = Struct("<I")
+_HEAD = Struct("<IB")
+_DATA = Struct("<qqBH")
+_OUT = Struct("<IBqiB")
+_ACK = Struct("<IBq")
+_AT = Struct("<IBqI")
+_TIMEVAL = Struct("@ll")
+_RECEIVE_BYTES = 1 << 16
+
+
+class ChannelClosed(Exception):  # noqa: N818 - no error: how a worker learns that it may go
+    """The bridge has gone."""
+
+
+class Inbox:
+    """Whole frames from a socket, read in large pieces."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._buffer = bytearray()
+        self._start = 0
+        self._patience_s: float | None = None
+
+    def fileno(self) -> int:
+        """For select."""
+        return self._socket.fileno()
+
+    def frames(self) -> Iterator[tuple[int, memoryview]]:
+        """The frames that have arrived whole. A body is valid until the next one is asked for."""
+        while True:
+            buffer, start = self._buffer, self._start
+            if len(buffer) - start < 4:
+                return
+            (length,) = _LENGTH.unpack_from(buffer, start)
+            end = start + 4 + length
+            if len(buffer) < end:
+                return
+            self._start = end
+            with memoryview(buffer) as view, view[start + 5 : end] as body:
+                yield buffer[start + 4], body
+
+    def wait(self, timeout_s: float | None) -> bool:
+        """Wait for more bytes and take them in; False when none came in time."""
+        if timeout_s is not None and not select.select([self._socket], [], [], timeout_s)[0]:
+            return False
+        return self.wait_about(None)
+
+    def wait_about(self, timeout_s: float | None) -> bool:
+        """The same, as exact as the kernel's ticks, with one system call instead of two."""
+        if timeout_s != self._patience_s:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(timeout_s))
+            self._patience_s = timeout_s
+        try:
+            received = self._socket.recv(_RECEIVE_BYTES)
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:  # closed with something of ours unread
+            raise ChannelClosed from None
+        if not received:
+            raise ChannelClosed
+        if self._start:
+            # A new object, because views of the old one may still be alive in the caller's frame.
+            self._buffer = self._buffer[self._start :]
+            self._start = 0
+        self._buffer += received
+        return True
+
+
+def _timeval(timeout_s: float | None) -> bytes:
+    """The struct that the kernel takes for a timeout; zero means none."""
+    seconds, fraction = divmod(timeout_s or 0.0, 1.0)
+    return _TIMEVAL.pack(int(seconds), int(fraction * 1e6))
+
+
+def frame(kind: int, body: bytes = b"") -> bytes:
+    """Any frame."""
+    return _HEAD.pack(1 + len(body), kind) + body
+
+
+def out_frame(acknowledged: int, target: int, place: int, envelope: bytes) -> bytes:
+    """An envelope for a partition of the next layer, or for a place of the same unit."""
+    return _OUT.pack(14 + len(envelope), OUT, acknowledged, target, place) + envelope
+
+
+def ack_frame(acknowledged: int, mark: bytes = b"") -> bytes:
+    """Everything up to this input is processed and its output shipped; a source adds its mark."""
+    return _ACK.pack(9 + len(mark), ACK, acknowledged) + mark
+
+
+def at_frame(sequence: int, item: int) -> bytes:
+    """About to touch this item."""
+    return _AT.pack(13, AT, sequence, item)
+
+
+def read_data(body: memoryview) -> tuple[int, int, bool, list[int], memoryview]:
+    """Sequence, arrival (monotonic ns), careful, poisoned items, envelope of a DATA frame."""
+    sequence, arrived_ns, careful, poisoned = _DATA.unpack_from(body)
+    start = _DATA.size
+    items = [_LENGTH.unpack_from(body, start + 4 * i)[0] for i in range(poisoned)]
+    return sequence, arrived_ns, bool(careful), items, body[start + 4 * poisoned :]

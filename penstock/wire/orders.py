@@ -1,0 +1,65 @@
+"""What the driver tells the workers of a run: the plan once, the start of a batch, switches at any time."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from penstock.flow.graph import Graph
+from penstock.stats.clock_offset import Exchange
+from penstock.wire.routes import StreamRoute
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The graph with the users' functions, and where dead letters go; the driver pickles it."""
+
+    graph: Graph
+    dead_letters: str
+
+
+class Switches(msgspec.Struct, frozen=True):
+    """What a worker must know of the running flow: addresses, and what may be turned at any time.
+
+    Orders may overtake each other on their way (the start of a batch and a change inside it come by different
+    channels), so each has a `version`, and a worker never goes back to an older one.
+    """
+
+    routes: dict[str, StreamRoute]
+    active: dict[str, int]
+    lifetime_ms: dict[str, float]
+    sampling: float
+    measure_every_s: float = 1.0
+    chains: list[list[str]] = []
+    version: int = 0
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a split stands: items sent before, the source's own offset, and whether it has run dry."""
+
+    ordinal: int
+    offset: Any
+    done: bool = False
+
+
+class SourceOrder(msgspec.Struct, frozen=True):
+    """Which split to read, from where, where the run began, and when: time zero of a schedule.
+
+    The time is the flow's (worker/flow_time.py), which no step of a wall clock moves.
+    """
+
+    split: str
+    position: Position
+    run_position: Position
+    started_at_ns: int
+
+
+class StartOrder(msgspec.Struct, frozen=True):
+    """What the bridge tells a worker at the beginning of a batch."""
+
+    task: str
+    replica: int
+    batch: int
+    switches: Switches
+    source: SourceOrder | None = None
+    exchange: Exchange | None = None

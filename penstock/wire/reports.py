@@ -1,0 +1,61 @@
+"""What workers and bridges tell the driver."""
+
+from typing import Any
+
+import msgspec
+
+from penstock.stats.report import ChannelReport, ReplicaReport
+
+
+class WorkerReport(msgspec.Struct, frozen=True):
+    """Totals of one task in one worker process since it began there."""
+
+    task: str
+    replica: int
+    pid: int
+    items_in: int
+    items_out: int
+    envelopes_out: int
+    skipped: int
+    dead_lettered: int
+    latency_ms: dict[str, Any]
+    sent: dict[str, int] = {}
+    serial: int = 0
+
+
+class Restart(msgspec.Struct, frozen=True):
+    """A worker died and was replaced."""
+
+    task: str
+    replica: int
+    how: str
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why the flow stopped."""
+
+    task: str
+    replica: int
+    problem: str
+
+
+class Report(msgspec.Struct, frozen=True):
+    """One report: of a worker, with what its last interval showed, or of one of the other three events.
+
+    `gone` is the process id of a worker that says nothing more.
+    """
+
+    worker: WorkerReport | None = None
+    restarted: Restart | None = None
+    failed: Failure | None = None
+    gone: int | None = None
+    interval: ReplicaReport | None = None
+    channels: list[ChannelReport] = []
+    chained: "list[Report]" = []
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A report, and the executor whose worker or bridge it comes from."""
+
+    executor: str
+    said: Report

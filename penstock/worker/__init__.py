@@ -1,0 +1,1 @@
+"""What runs in a worker process; no Spark here."""

@@ -1,0 +1,77 @@
+"""How each form of task handles one item: a function of the item, made once per worker."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+from penstock.flow.graph import Task
+from penstock.worker.context import Context, Out
+
+Step = Callable[[Any], object]
+
+
+class Body:
+    """The user's code of a task in this worker, with the hooks it has."""
+
+    def __init__(self, task: Task, context: Context, out: Out) -> None:
+        body = task.body
+        if task.form in ("object", "sink_object") and isinstance(body, type):
+            body = body()
+        self._body: Any = body
+        self._context = context
+        self._out = out
+        self.step: Step = _step(task, self._body, out)
+
+    def open(self) -> None:
+        """Call `open(context)`."""
+        if hasattr(self._body, "open"):
+            self._body.open(self._context)
+
+    def timer(self) -> None:
+        """Call `timer(out)`."""
+        self._body.timer(self._out)
+
+    def flush(self) -> None:
+        """Call `flush()`: a batch is about to be committed."""
+        if hasattr(self._body, "flush"):
+            self._body.flush()
+
+    def close(self) -> None:
+        """Call `close()`, or `close(out)` if it takes the output."""
+        close = getattr(self._body, "close", None)
+        if close is not None:
+            close(*(self._out,) * len(inspect.signature(close).parameters))
+
+
+def _step(task: Task, body: Any, out: Out) -> Step:
+    if task.form == "map":
+        return _map(body, out)
+    if task.form == "flat_map":
+        return _flat_map(body, out)
+    if task.form == "filter":
+        return _filter(body, out)
+    if task.form == "object":
+        return lambda item: body.process(item, out)
+    if task.form == "sink_object":
+        return cast("Step", body.write)
+    return cast("Step", body)
+
+
+def _map(function: Callable[[Any], Any], out: Out) -> Step:
+    return lambda item: out(function(item))
+
+
+def _flat_map(function: Callable[[Any], Any], out: Out) -> Step:
+    def step(item: Any) -> None:
+        for result in function(item):
+            out(result)
+
+    return step
+
+
+def _filter(function: Callable[[Any], Any], out: Out) -> Step:
+    def step(item: Any) -> None:
+        if function(item):
+            out(item)
+
+    return step

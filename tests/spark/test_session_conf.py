@@ -1,0 +1,63 @@
+"""The settings of a session: ours, the user's over them, and the refusal of what cannot work."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.flow.errors import FlowError
+from penstock.flow.spark_conf import EXTENSIONS, PLUGIN, SETTINGS, Setting
+from penstock.spark.session_conf import merged, missing_from
+
+FIXED = [setting for setting in SETTINGS if setting.fixed and not setting.listed]
+free = st.sampled_from([setting.key for setting in SETTINGS if not setting.fixed])
+
+
+def test_without_wishes_everything_is_ours() -> None:
+    assert merged({}) == {setting.key: setting.value for setting in SETTINGS}
+    assert len(merged({})) == len(SETTINGS)
+
+
+@given(st.dictionaries(free | st.just("spark.acme"), st.text()))
+def test_what_is_not_fixed_is_the_users(user: dict[str, str]) -> None:
+    together = merged(user)
+    assert together.items() >= user.items()
+    assert missing_from(together) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "needed"),
+    [
+        ("spark.dynamicAllocation.enabled", "true", "false"),
+        ("spark.speculation", "TRUE", "false"),
+        ("spark.sql.adaptive.enabled", "true", "false"),
+        ("spark.sql.unionOutputPartitioning", "true", "false"),
+        ("spark.task.maxFailures", "4", "1"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_its_reason(key: str, value: str, needed: str) -> None:
+    (setting,) = [s for s in SETTINGS if s.key == key]
+    with pytest.raises(FlowError) as caught:
+        merged({key: value})
+    assert str(caught.value) == (
+        f"setting {key}={value} cannot be used with Penstock, which needs {needed} ({setting.why}); remove it"
+    )
+
+
+@pytest.mark.parametrize("setting", FIXED, ids=lambda setting: setting.key)
+def test_what_is_needed_may_be_said_in_any_spelling(setting: Setting) -> None:
+    said = f" {setting.value.upper()} "
+    assert merged({setting.key: said})[setting.key] == said
+
+
+@pytest.mark.parametrize(("key", "ours"), [("spark.plugins", PLUGIN), ("spark.sql.extensions", EXTENSIONS)])
+def test_own_plugins_and_extensions_stand_beside_ours(key: str, ours: str) -> None:
+    assert merged({key: "com.acme.Audit"})[key] == f"com.acme.Audit,{ours}"
+    assert merged({key: f"{ours}, com.acme.Audit"})[key] == f"{ours}, com.acme.Audit"
+    assert merged({key: ""})[key] == ours
+
+
+def test_a_foreign_session_lacks_what_is_fixed() -> None:
+    assert missing_from({}) == [setting for setting in SETTINGS if setting.fixed]
+    present = merged({"spark.plugins": "com.acme.Audit"})
+    assert missing_from(present) == []
+    assert [s.key for s in missing_from({**present, "spark.plugins": "com.acme.Audit"})] == ["spark.plugins"]

@@ -1,0 +1,304 @@
+"""The loop of a source worker: what it sends, where it stands, and from where it would go on."""
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.flow.graph import Stream, Task
+from penstock.flow.parallelism import fixed
+from penstock.io.protocol import SourceClock
+from penstock.stats.clock_offset import Exchange
+from penstock.wire import frames as wire
+from penstock.wire.envelope import Envelope, decode
+from penstock.wire.routes import StreamRoute
+from penstock.worker import sourcing as sourcing_module
+from penstock.worker.flow_time import UNKNOWN_NS, FlowTime
+from penstock.worker.outbox import Outbox, OutStream
+from penstock.worker.sourcing import Position, SourceOrder, Sourcing
+
+if TYPE_CHECKING:
+    from penstock.worker.measurements import Measurements
+
+BEGINNING = Position(0, 0)
+Read = tuple[list[Any], list[int] | None]
+
+
+def _nothing() -> None:
+    pass
+
+
+class Script:
+    """A source, and its own reader: gives what it was told to, chunk by chunk, then ends or says nothing."""
+
+    name = "script"
+    partitions = 2
+
+    def __init__(self, chunks: list[list[Any]], *, endless: bool = False, due: bool = False) -> None:
+        self.chunks = chunks
+        self.endless = endless
+        self.due = due
+        self.offset = 0
+        self.opened: list[tuple[int, int, SourceClock]] = []
+        self.closed = 0
+        self.on_idle: Callable[[], None] = _nothing
+
+    def start(self, partition: int) -> int:
+        return 0
+
+    def open(self, partition: int, offset: int, clock: SourceClock) -> "Script":
+        self.opened.append((partition, offset, clock))
+        self.offset = offset
+        return self
+
+    def read(self, limit: int, wait_s: float) -> Read | None:
+        assert limit > 0
+        if self.offset == len(self.chunks):
+            self.on_idle()
+            return ([], None) if self.endless else None
+        items = self.chunks[self.offset]
+        self.offset += 1
+        return items, [1000 + item for item in items] if self.due else None
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Counted:
+    """What a source measures."""
+
+    def __init__(self) -> None:
+        self.items = 0
+        self.lags_ns: list[int] = []
+        self.due_ns: list[int | None] = []
+
+    def sent_late(self, lag_ns: int) -> None:
+        self.lags_ns.append(lag_ns)
+
+    def source_read(self, count: int, useful_ns: int, due_ns: int | None) -> None:
+        self.items += count
+        self.due_ns.append(due_ns)
+
+
+class Bench:
+    """A sourcing loop between a scripted source and a bridge that writes everything down."""
+
+    def __init__(self, source: Script, *, lifetime_ms: float = 0.0, ids: bool = False) -> None:
+        self.source = source
+        self.envelopes: list[Envelope] = []
+        self.marks: list[tuple[int, Position]] = []
+        self.measured = Counted()
+        self.outbox = Outbox(self._take, 1, with_ids=ids)
+        self.outbox.time.learn(Exchange(0, 0, 0, 0))
+        stream = OutStream(self.outbox, Stream("s->t", "s", "out", "t", batch_lifetime_ms=lifetime_ms), 0)
+        stream.lay(StreamRoute(1, 0, 1, 0, False), 1)
+        self.outbox.streams = [stream]
+        ours, self.bridge = socket.socketpair()
+        self._sockets = (ours, self.bridge)
+        task = Task("s", "source", "source", source, fixed(2))
+        self.sourcing = Sourcing(
+            task, 1, 5, self.outbox, cast("Measurements", self.measured), wire.Inbox(ours)
+        )
+
+    def run(self, at: Position, began: Position = BEGINNING, started_at_epoch_ns: int = 0) -> Position:
+        return self.sourcing.run(SourceOrder(at, began, started_at_epoch_ns))
+
+    def items(self) -> list[Any]:
+        return [item for envelope in self.envelopes for item in envelope.items]
+
+    def ask_to_end(self) -> None:
+        self.bridge.sendall(wire.frame(wire.END, b"\0"))
+
+    def close(self) -> None:
+        for end in self._sockets:
+            end.close()
+
+    def _take(self, data: bytes) -> None:
+        if data[4] == wire.OUT:
+            self.envelopes.append(decode(data[18:]))
+        else:
+            (done,) = struct.unpack_from("<q", data, 5)
+            self.marks.append((done, msgspec.json.decode(data[13:], type=Position)))
+
+
+@pytest.fixture
+def benches() -> Iterator[list[Bench]]:
+    made: list[Bench] = []
+    yield made
+    for bench in made:
+        bench.close()
+
+
+def bench_of(benches: list[Bench], source: Script, **options: Any) -> Bench:
+    benches.append(Bench(source, **options))
+    return benches[-1]
+
+
+@given(st.lists(st.lists(st.integers(), max_size=4), max_size=6), st.sampled_from([0.0, 1000.0]))
+def test_everything_is_sent_in_order_and_the_end_is_known(
+    chunks: list[list[int]], lifetime_ms: float
+) -> None:
+    bench = Bench(Script(chunks), lifetime_ms=lifetime_ms)
+    reached = bench.run(Position(7, 0))
+    bench.outbox.flush()
+    items = [item for chunk in chunks for item in chunk]
+    assert bench.items() == items
+    assert reached == Position(7 + len(items), len(chunks), done=True)
+    assert bench.measured.items == len(items)
+    bench.close()
+
+
+def test_the_bridge_ends_a_batch(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([[1, 2], [3]], endless=True))
+    bench.source.on_idle = bench.ask_to_end
+    assert bench.run(Position(0, 0)) == Position(3, 2)
+    assert bench.items() == [1, 2, 3]
+
+
+def test_a_closed_channel_ends_it(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([[1]], endless=True))
+    bench.source.on_idle = bench.bridge.close
+    with pytest.raises(wire.ChannelClosed):
+        bench.run(Position(0, 0))
+
+
+def test_a_source_that_has_run_dry_stays_so(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([[1]]))
+    done = Position(1, 1, done=True)
+    assert bench.run(done) == done
+    assert bench.items() == []
+
+
+def test_the_reader_goes_on_unless_the_batch_begins_elsewhere(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([[1], [2], [3]], endless=True))
+    bench.source.on_idle = bench.ask_to_end
+    reached = bench.run(Position(0, 0))
+    bench.run(reached)
+    assert len(bench.source.opened) == 1, "one reader for both batches"
+    bench.run(Position(1, 1))
+    assert [(partition, offset) for partition, offset, _ in bench.source.opened] == [(1, 0), (1, 1)]
+    assert bench.source.closed == 1
+    assert bench.items() == [1, 2, 3, 2, 3]
+
+
+def test_time_zero_and_the_first_offset_of_the_run_reach_the_reader(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([]))
+    before_ns = time.monotonic_ns()
+    bench.run(Position(40, 0), began=Position(30, 3), started_at_epoch_ns=time.time_ns() - 5_000_000_000)
+    ((_, _, clock),) = bench.source.opened
+    assert clock.run_offset == 3
+    assert abs(before_ns - 5_000_000_000 - clock.run_start_ns) < 2_000_000_000
+
+
+def test_ids_are_origin_and_ordinal(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([["a", "b"], ["c"]]), ids=True)
+    bench.run(Position(10, 0))
+    ids = [i for envelope in bench.envelopes for i in envelope.ids or []]
+    assert ids == [(5, 10, 0), (5, 11, 0), (5, 12, 0)]
+
+
+def test_marks_say_where_a_successor_goes_on(benches: list[Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sourcing_module, "_MARK_EVERY_NS", 0)
+    bench = bench_of(benches, Script([["a", "b"], [], ["c"]]))
+    bench.run(Position(0, 0))
+    assert bench.marks == [(1, Position(2, 1)), (2, Position(3, 3))]
+
+
+def test_marks_never_pass_an_item_that_waits(benches: list[Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sourcing_module, "_MARK_EVERY_NS", 0)
+    bench = bench_of(benches, Script([["a"], ["b"], ["c"]]), lifetime_ms=3_600_000)
+    bench.run(Position(0, 0))
+    assert bench.marks == []
+    bench.outbox.flush()
+    bench.outbox.acknowledge(b'{"ordinal": 3, "offset": 3}')
+    assert bench.marks == [(3, Position(3, 3))]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 1.0])
+def test_about_the_asked_share_is_tagged_with_its_due_time(benches: list[Bench], share: float) -> None:
+    """A binomial count lies within five standard deviations; the seed makes it the same every time."""
+    count = 20_000
+    source = Script([list(range(start, start + 500)) for start in range(0, count, 500)], due=True)
+    bench = bench_of(benches, source, lifetime_ms=3_600_000)
+    bench.sourcing.sample(share)
+    bench.run(Position(0, 0))
+    bench.outbox.flush()
+    tags = [
+        (envelope.items[tag.item], tag.origin_ns) for envelope in bench.envelopes for tag in envelope.tags
+    ]
+    assert abs(len(tags) - share * count) <= 5 * (share * (1 - share) * count) ** 0.5 + (0 < share < 1)
+    assert all(origin_ns == 1000 + item for item, origin_ns in tags)
+    assert len(bench.measured.lags_ns) == len(tags)
+
+
+def test_due_times_are_told_by_the_clock_of_the_driver(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([[0, 1]], due=True))
+    ahead_ns = 5_000_000_000
+    bench.outbox.time = FlowTime()
+    bench.sourcing.sample(1.0)
+    bench.run(Position(0, 0))
+    assert [tag.origin_ns for envelope in bench.envelopes for tag in envelope.tags] == [UNKNOWN_NS] * 2
+    bench.outbox.time.learn(Exchange(ahead_ns, 0, 0, ahead_ns))
+    bench.run(Position(0, 0))
+    tags = [tag for envelope in bench.envelopes[2:] for tag in envelope.tags]
+    assert [tag.origin_ns for tag in tags] == [1000 - ahead_ns, 1001 - ahead_ns]
+    assert all(abs(time.monotonic_ns() - ahead_ns - tag.emit_ns) < 60_000_000_000 for tag in tags)
+
+
+def test_a_fast_source_tags_no_more_than_is_worth_it(
+    benches: list[Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a second passed with every chunk, each of which takes far less than that."""
+    monkeypatch.setattr(sourcing_module, "_MARK_EVERY_NS", 0)
+    monkeypatch.setattr(sourcing_module, "_AFFORD_EVERY_NS", 0)
+    count = 20_000
+    source = Script([list(range(start, start + 500)) for start in range(0, count, 500)])
+    bench = bench_of(benches, source, lifetime_ms=3_600_000)
+    bench.sourcing.sample(0.99)
+    bench.run(Position(100, 0))
+    assert 400 <= len(bench.measured.lags_ns) < count / 2
+
+
+def test_another_share_takes_effect_at_once(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([[0, 1, 2], [3, 4, 5]]))
+    bench.sourcing.sample(1e-12)
+    read = bench.source.read
+
+    def then_all(limit: int, wait_s: float) -> Read | None:
+        if bench.source.offset == 1:
+            bench.sourcing.sample(1.0)
+        return read(limit, wait_s)
+
+    bench.source.read = then_all  # type: ignore[method-assign]
+    bench.run(Position(0, 0))
+    tagged = [envelope.items[0] for envelope in bench.envelopes if envelope.tags]
+    assert tagged == [0, 3, 4, 5]
+
+
+def test_the_pause_of_a_batching_source_counts_as_time_in_the_envelope(benches: list[Bench]) -> None:
+    """Its items are read late on purpose; they were there when they were due, and leave on time."""
+    due_ns = time.monotonic_ns() + 20_000_000
+
+    class Late(Script):
+        def read(self, limit: int, wait_s: float) -> Read | None:
+            got = super().read(limit, wait_s)
+            if got is None or not got[0]:
+                return got
+            time.sleep(max(0.0, (due_ns + 5_000_000 - time.monotonic_ns()) * 1e-9))
+            return got[0], [due_ns for _ in got[0]]
+
+    bench = bench_of(benches, Late([[1], [2]]), lifetime_ms=400.0)
+    bench.sourcing.sample(1.0)
+    bench.run(BEGINNING)
+    (stream,) = bench.outbox.streams
+    assert stream.deadline_ns == due_ns + 400_000_000
+    assert bench.measured.lags_ns[0] == 0
+    assert bench.measured.lags_ns[1] > 0, "the second one was due before the pause: that is real delay"
+    bench.outbox.flush()
+    assert bench.envelopes[0].tags[0].emit_ns == due_ns

@@ -64,6 +64,6 @@ lock: $(STAMPS)/python
 		--extra apps --extra arrow --extra livestream --extra metrics --extra report --extra bench --extra dev --output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf build dist penstock/spark/jars .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist penstock/spark/jars penstock/bench/jars .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -f $(STAMPS)/package $(STAMPS)/bridge
 	find penstock tests -name __pycache__ -type d -prune -exec rm -rf {} +

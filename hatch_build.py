@@ -25,5 +25,5 @@ class BridgeHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
         if self.target_name != "wheel":
             return
-        bridge_builder(Path(self.root)).build()
+        bridge_builder(Path(self.root)).build_all()
         build_data["pure_python"] = True

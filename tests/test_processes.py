@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from penstock.processes import cpu_s, pss_mb, steady_cpu_s, tree
+from penstock.processes import cpu_s, identity, is_alive, pss_mb, steady_cpu_s, tree
 
 
 def test_children_belong_to_the_tree() -> None:
@@ -12,6 +12,19 @@ def test_children_belong_to_the_tree() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
         assert {os.getpid(), child.pid} <= set(tree(os.getpid()))
         assert os.getpid() not in tree(child.pid)
+
+
+def test_a_process_is_known_by_its_number_and_its_beginning() -> None:
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
+        who = identity(child.pid)
+        assert who is not None
+        assert who == identity(child.pid)
+        assert who.split()[0] == str(child.pid)
+        assert is_alive(who)
+        assert not is_alive(f"{who}0"), "another process that had the number later"
+    assert not is_alive(who)
+    assert identity(child.pid) is None
 
 
 def test_cpu_grows_with_work() -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.bench.latency_summary import LatencySummary
+from penstock.spark.build_bridge import BENCH_JAR
 from penstock.spark.session import session, silenced
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Rows:
 def bench_session(slots: int) -> SparkSession:
     """Penstock's own session, in which Spark's Python workers run this interpreter too."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return session(slots=slots)
+    return session(slots=slots, conf={"spark.jars": str(BENCH_JAR)})
 
 
 def jvm_hop(width: int) -> Shape:

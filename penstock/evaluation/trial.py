@@ -20,7 +20,7 @@ from penstock.spark.session import silenced
 SAMPLING = 1.0
 _LAST_DECISION_S = 10.0
 # What a policy left waiting in queues would take minutes to work off; it is of no interest any more.
-_DRAIN_S, _ABANDON = 10.0, "1 s"
+_DRAIN_S = 10.0
 
 
 class TrialFailed(RuntimeError):  # noqa: N818 - said of a trial, as of a job
@@ -66,4 +66,4 @@ def controlled(name: str, seconds: float, make: Callable[[Path], Flow], policy: 
 
 def _end(job: penstock.Job) -> None:
     with silenced(SparkContext.getOrCreate()):
-        job.stop(_ABANDON)
+        job.abandon()

@@ -1,4 +1,6 @@
-"""Compiles the Java bridge with plain `javac` against the jars inside the installed pyspark wheel.
+"""Compiles the Java bridge, and what the benches compare it with, with plain `javac`.
+
+It compiles against the jars inside the installed pyspark wheel.
 
 Run as a file (`python penstock/spark/build_bridge.py`) or called by the build hook; it imports nothing of
 Penstock, so that it works in an isolated build environment.
@@ -19,6 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "java" / "src" / "main" / "java"
 JAR = Path(__file__).resolve().parent / "jars" / "penstock-bridge.jar"
+BENCH_SOURCES = ROOT / "java" / "src" / "bench" / "java"
+BENCH_JAR = Path(__file__).resolve().parents[1] / "bench" / "jars" / "penstock-bench.jar"
 JAVA_RELEASE = 17
 DIGEST_ENTRY = "META-INF/penstock-bridge.sha256"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest date a zip can hold: equal sources give an equal jar
@@ -126,8 +130,13 @@ def build(sources: Path = SOURCES, jar: Path = JAR) -> Path:
     return jar
 
 
+def build_all() -> list[Path]:
+    """The bridge, and the rows and sinks of the benches, which only a bench's session loads."""
+    return [build(), build(BENCH_SOURCES, BENCH_JAR)]
+
+
 if __name__ == "__main__":
     try:
-        print(build())
+        print(*build_all(), sep="\n")
     except BridgeBuildError as error:
         sys.exit(f"penstock: {error}")

@@ -87,7 +87,14 @@ def _may_restart(spark: SparkSession) -> bool:
 def _differs(spark: SparkSession, master: str | None, asked: Mapping[str, str]) -> bool:
     if master is not None and master != spark.sparkContext.master:
         return True
-    return any(spark.conf.get(key, None) != value for key, value in asked.items())
+    return any(not _holds(key, spark.conf.get(key, "") or "", value) for key, value in asked.items())
+
+
+def _holds(key: str, present: str, asked: str) -> bool:
+    """Whether a setting is as it was asked for; more jars than these do no harm."""
+    if key == "spark.jars":
+        return set(asked.split(",")) <= set(present.split(","))
+    return present == asked
 
 
 def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> SparkSession:

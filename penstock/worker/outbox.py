@@ -156,6 +156,11 @@ class Outbox:
         self.on_unshippable: Callable[[OutStream, Any, Exception], None] = _refuse
         self._send = send
 
+    def begin_batch(self) -> None:
+        """Inputs are numbered anew: nothing of the batch before may acknowledge any of this one."""
+        with self.lock:
+            self.current_input = self.finished_input = self.acknowledged = 0
+
     def begin_item(self, item_id: ItemId | None, origin_ns: int | None) -> None:
         """What is put from now on stems from this item."""
         self.parent_id = item_id

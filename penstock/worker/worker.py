@@ -98,6 +98,7 @@ class Worker:
     def _run_batch(self, order: StartOrder) -> None:
         if order.exchange is not None:
             self._outbox.time.learn(order.exchange)
+        self._outbox.begin_batch()
         self._lay(order)
         if self._sourcing is None:
             last = self._run_task()

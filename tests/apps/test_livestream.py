@@ -112,7 +112,7 @@ def test_packets_of_an_instant_come_together_and_can_be_read_again() -> None:
     clock = SourceClock(run_start_ns=0, run_offset=0)
 
     def read(offset: int, limit: int) -> tuple[list[Any], list[int] | None]:
-        reader = source.open(0, offset, clock)
+        reader = source.open(source.splits[0], offset, clock)
         reader.instants.now_ns = lambda: 10**10
         found = reader.read(limit, 0.0)
         assert found is not None
@@ -125,7 +125,7 @@ def test_packets_of_an_instant_come_together_and_can_be_read_again() -> None:
     assert len(set(due[:4])) == len(set(due[4:])) == 1
     assert read(1, 4)[0] == items[4:]
     assert len(read(0, 1000)[0]) == 2 * 25 * 4
-    assert source.open(0, 50, clock).read(10, 0.0) is None
+    assert source.open(source.splits[0], 50, clock).read(10, 0.0) is None
 
 
 def test_files_are_a_film_and_a_still(tmp_path: Path) -> None:

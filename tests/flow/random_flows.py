@@ -4,15 +4,16 @@ from hypothesis import strategies as st
 
 from penstock.flow import Flow, Output, Parallelism, elastic
 from penstock.flow.parallelism import fixed
+from penstock.io.splits import numbered_splits
 
 FEW = (fixed(1), fixed(2), fixed(3), elastic(1, 16), elastic(2, 12, initial=3, pool=5))
 
 
 class Partitioned:
-    """A source with nothing in it."""
+    """A source of so many splits with nothing in them."""
 
-    def __init__(self, partitions: int) -> None:
-        self.partitions = partitions
+    def __init__(self, splits: int) -> None:
+        self.splits = numbered_splits(splits)
 
 
 class Splitter:
@@ -47,9 +48,9 @@ def flows(draw: st.DrawFn, *, most_tasks: int = 8) -> Flow:
         unread.update(((output.name, output.output), output) for output in offered)
 
     for number in range(draw(st.integers(1, 3))):
-        partitions = draw(st.integers(1, 3))
-        source = flow.source(Partitioned(partitions), name=f"source{number}")
-        spec[source.name] = fixed(partitions)
+        splits = draw(st.integers(1, 3))
+        source = flow.source(Partitioned(splits), name=f"source{number}")
+        spec[source.name] = fixed(splits)
         offer(source)
     for number in range(draw(st.integers(0, most_tasks))):
         parallelism = draw(st.sampled_from(FEW))

@@ -61,19 +61,37 @@ def test_sources(body: Partitioned, given: str | None, name: str, defaults: tupl
     assert (made.outputs, made.defaults) == (("out",), defaults)
 
 
-@pytest.mark.parametrize("partitions", [0, -1, True, 2.0, "2", None])
-def test_sources_need_partitions(partitions: Any) -> None:
+def split(splits: Any) -> Partitioned:
+    made = Partitioned(1)
+    made.splits = splits
+    return made
+
+
+def refusal_of(body: Any) -> str:
     with pytest.raises(FlowError) as refused:
-        Flow("f").source(Partitioned(partitions))
-    assert str(refused.value) == (
-        'source "partitioned" of flow "f": attribute partitions must be a whole number of at least 1,'
-        f" not {partitions!r}"
+        Flow("f").source(body)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("splits", [2, True, "two", None, {"a", "b"}, ["a", 1], ("a", ""), (None,)])
+def test_splits_are_a_sequence_of_names(splits: Any) -> None:
+    assert refusal_of(split(splits)) == (
+        f'source "partitioned" of flow "f": attribute splits must be the names of its parts, not {splits!r}'
     )
 
 
-def test_something_without_partitions_is_no_source() -> None:
-    with pytest.raises(FlowError, match='source "object" of flow "f": attribute partitions must be'):
-        Flow("f").source(object())  # type: ignore[arg-type]
+@pytest.mark.parametrize("splits", [(), [], ("a", "b", "a")])
+def test_there_is_at_least_one_split_and_no_name_twice(splits: Any) -> None:
+    assert refusal_of(split(splits)) == (
+        'source "partitioned" of flow "f": its splits must be one or more, each with a name of its own,'
+        f" not {splits!r}"
+    )
+
+
+def test_something_without_splits_is_no_source() -> None:
+    assert refusal_of(object()) == (
+        'source "object" of flow "f": attribute splits must be the names of its parts, not None'
+    )
 
 
 def test_defaults_of_a_function() -> None:

@@ -4,7 +4,7 @@ import functools
 
 from hypothesis import given
 
-from penstock.flow import Flow, elastic, spark_settings
+from penstock.flow import Flow, elastic, spark_conf
 from penstock.flow.layers import lay_out, max_slots
 from tests.flow.random_flows import Partitioned, Splitter, flows, ignore
 
@@ -69,7 +69,7 @@ def test_in_full() -> None:
         "slots needed: 14 (22 if every pool grew to its maximum)",
         "",
         "Spark settings",
-        *(f"  {line}" for line in spark_settings.describe()),
+        *(f"  {line}" for line in spark_conf.describe()),
     ]
 
 

@@ -137,6 +137,17 @@ def test_reopening_after_the_end_is_exhausted() -> None:
     assert reader(source, FakeTime(), offset=10).read(10, 0.0) is None
 
 
+def test_a_split_is_a_partition_of_so_many() -> None:
+    """So that a checkpoint of three is not taken for one of two."""
+    source = paced(identity, 10, partitions=3, count=7)
+    assert source.splits == ("0/3", "1/3", "2/3")
+    assert not {*source.splits} & {*paced(identity, 10, partitions=2).splits}
+    assert [source.start(split) for split in source.splits] == [0, 0, 0]
+    opened = [source.open(split, 1, SourceClock(START_NS, 0)) for split in source.splits]
+    assert [(one.partition, one.offset) for one in opened] == [(0, 1), (1, 1), (2, 1)]
+    assert [source.count(one.partition) for one in opened] == [3, 2, 2]
+
+
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="a paced source needs at least 1 partition, not 0"):
         paced(identity, 1, partitions=0)

@@ -33,7 +33,8 @@ def numbers(items: list[Any], form: Format) -> list[int]:
 
 
 def opened(source: Replay, partition: int, offset: Any = None) -> ReplayReader:
-    return source.open(partition, source.start(partition) if offset is None else offset, CLOCK)
+    split = source.splits[partition]
+    return source.open(split, source.start(split) if offset is None else offset, CLOCK)
 
 
 def drain(reader: ReplayReader, limit: int) -> list[Any]:
@@ -94,6 +95,12 @@ def test_a_partition_without_files_is_exhausted(tmp_path: Path) -> None:
     assert opened(source, 1).read(8, 0.0) is None
 
 
+def test_the_splits_of_other_numbers_of_partitions_have_other_names(tmp_path: Path) -> None:
+    fill(tmp_path, [[1], [2], [3]], "text")
+    assert replay(tmp_path, partitions=2).splits == ("0/2", "1/2")
+    assert replay(tmp_path).splits == ("0/1",)
+
+
 def test_last_line_without_an_end_and_a_pattern(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\r\ntwo")
     (tmp_path / "b.log").write_text("three\n")
@@ -102,7 +109,7 @@ def test_last_line_without_an_end_and_a_pattern(tmp_path: Path) -> None:
 
 def test_changed_files_are_refused(tmp_path: Path) -> None:
     source = replay(fill(tmp_path, [[1], [2]], "text"))
-    offset = {**source.start(0), "name": "/gone/file-000"}
+    offset = {**source.start(source.splits[0]), "name": "/gone/file-000"}
     with pytest.raises(ReplayError, match=r"was reading '/gone/file-000' as file 0 of this partition"):
         opened(source, 0, offset)
 

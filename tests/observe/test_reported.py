@@ -1,4 +1,4 @@
-"""The ledger of the driver: totals over processes that come and go."""
+"""What the driver knows from reports: totals over processes that come and go."""
 
 from typing import Any
 
@@ -6,50 +6,55 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.observe.reported import Failure, Ledger
+from penstock.observe.reported import Reported
 from penstock.stats.sketch import Sketch
+from penstock.wire.reports import Failure
 
 
 def said(executor: str = "e1", **report: Any) -> bytes:
     return msgspec.json.encode([{"executor": executor, "said": report}])
 
 
-def worker(
+def totals(
     task: str = "t", replica: int = 0, pid: int = 1, latencies: list[float] | None = None, **more: Any
-) -> bytes:
+) -> dict[str, Any]:
     sketch = Sketch()
     for value in latencies or []:
         sketch.add(value)
-    totals = {"items_in": 0, "items_out": 0, "envelopes_out": 0, "skipped": 0, "dead_lettered": 0, **more}
-    return said(
-        worker={"task": task, "replica": replica, "pid": pid, "latency_ms": sketch.to_json(), **totals}
-    )
+    counts = {"items_in": 0, "items_out": 0, "envelopes_out": 0, "skipped": 0, "dead_lettered": 0, **more}
+    return {"task": task, "replica": replica, "pid": pid, "latency_ms": sketch.to_json(), **counts}
 
 
-def totals_of(ledger: Ledger, *tasks: str) -> Any:
-    return ledger.metrics(dict.fromkeys(tasks, 1), dict.fromkeys(tasks, 2))
+def worker(*args: Any, executor: str = "e1", **more: Any) -> bytes:
+    return said(executor, worker=totals(*args, **more))
+
+
+def totals_of(reported: Reported, *tasks: str) -> Any:
+    return reported.metrics(dict.fromkeys(tasks, 1), dict.fromkeys(tasks, 2))
 
 
 def test_nothing_heard_yet() -> None:
-    metrics = totals_of(Ledger(), "t")
+    metrics = totals_of(Reported(), "t")
     assert (metrics.tasks["t"].active, metrics.tasks["t"].pool, metrics.tasks["t"].items_in) == (1, 2, 0)
     assert metrics.latency == {}
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integers(1, 3), st.integers(0, 50)),
+        st.tuples(
+            st.sampled_from("ab"), st.sampled_from(["e1", "e2"]), st.integers(1, 3), st.integers(0, 50)
+        ),
         max_size=30,
     )
 )
-def test_the_latest_totals_of_every_process_add_up(reports: list[tuple[str, int, int, int]]) -> None:
+def test_the_latest_totals_of_every_process_add_up(reports: list[tuple[str, str, int, int]]) -> None:
     """Totals are of the process, so a later report replaces an earlier one; numbers recur on other hosts."""
-    ledger = Ledger()
-    latest: dict[tuple[str, int, int], int] = {}
-    for task, replica, pid, count in reports:
-        ledger.add(worker(task, replica, pid, items_in=count, items_out=2 * count, skipped=1))
-        latest[task, replica, pid] = count
-    metrics = totals_of(ledger, "a", "b")
+    reported = Reported()
+    latest: dict[tuple[str, str, int], int] = {}
+    for task, executor, pid, count in reports:
+        reported.add(worker(task, 0, pid, executor=executor, items_in=count, items_out=2 * count, skipped=1))
+        latest[task, executor, pid] = count
+    metrics = totals_of(reported, "a", "b")
     for task in "ab":
         counts = [count for (name, _, _), count in latest.items() if name == task]
         assert metrics.tasks[task].items_in == sum(counts)
@@ -59,41 +64,140 @@ def test_the_latest_totals_of_every_process_add_up(reports: list[tuple[str, int,
 
 
 def test_the_dead_stay_in_the_totals_but_not_among_the_processes() -> None:
-    ledger = Ledger()
-    ledger.add(worker(pid=1, items_in=10))
-    ledger.add(worker(pid=2, items_in=5))
-    ledger.add(said(gone=1))
-    ledger.add(said(restarted={"task": "t", "replica": 0, "how": "exit 9"}))
-    task = totals_of(ledger, "t").tasks["t"]
+    reported = Reported()
+    reported.add(worker(pid=1, items_in=10))
+    reported.add(worker(pid=2, items_in=5))
+    reported.add(said(gone=1))
+    reported.add(said(restarted={"task": "t", "replica": 0, "how": "exit 9"}))
+    task = totals_of(reported, "t").tasks["t"]
     assert (task.items_in, task.processes, task.restarts) == (15, [2], 1)
 
 
+comings = st.tuples(
+    st.sampled_from(["e1", "e2"]), st.integers(1, 3), st.sampled_from("ab"), st.integers(0, 50)
+)
+goings = st.tuples(st.sampled_from(["e1", "e2"]), st.integers(1, 3))
+
+
+@given(st.lists(comings | goings, max_size=40))
+def test_totals_outlast_their_processes(events: list[Any]) -> None:
+    """A number may be used again after its process is gone, and at the same time on another executor."""
+    reported = Reported()
+    living: dict[tuple[str, int], dict[str, int]] = {}
+    past = {"a": 0, "b": 0}
+    for executor, pid, *report in events:
+        if report:
+            task, count = report
+            reported.add(
+                worker(task, 0, pid, [1.0] * count, executor=executor, items_in=count, sent={"s": count})
+            )
+            living.setdefault((executor, pid), {})[task] = count
+        else:
+            reported.add(said(executor, gone=pid))
+            for task, count in living.pop((executor, pid), {}).items():
+                past[task] += count
+    metrics = totals_of(reported, "a", "b")
+    for task in "ab":
+        of_living = {who: counts[task] for who, counts in living.items() if task in counts}
+        count = past[task] + sum(of_living.values())
+        assert metrics.tasks[task].items_in == count
+        assert sorted(metrics.tasks[task].processes) == sorted(pid for _, pid in of_living)
+        assert reported.latency().get(task, Sketch()).count == count
+    sent = reported.backlog({"s": "c"}).get("c", 0)
+    assert sent == metrics.tasks["a"].items_in + metrics.tasks["b"].items_in
+
+
+def test_gone_is_a_process_of_one_executor() -> None:
+    reported = Reported()
+    for executor, count in (("e1", 10), ("e2", 20)):
+        reported.add(worker(pid=7, executor=executor, items_in=count))
+    reported.add(said("e1", gone=7))
+    assert totals_of(reported, "t").tasks["t"].processes == [7], "the other one lives on"
+    reported.add(worker(pid=7, executor="e2", items_in=25))
+    assert totals_of(reported, "t").tasks["t"].items_in == 35
+    reported.add(said("e2", gone=7))
+    task = totals_of(reported, "t").tasks["t"]
+    assert (task.items_in, task.processes) == (35, [])
+
+
+def test_somebody_who_never_reported_may_go() -> None:
+    reported = Reported()
+    reported.add(said(gone=7))
+    assert totals_of(reported, "t").tasks["t"].items_in == 0
+
+
+def test_tasks_chained_to_a_process_go_with_it() -> None:
+    """One that was let go and hosted again reports with another serial: both count."""
+    reported = Reported()
+    chained = [
+        {"worker": totals("b", 0, 1, items_in=count, serial=serial)} for serial, count in ((1, 30), (2, 4))
+    ]
+    reported.add(said(worker=totals("a", 0, 1, items_in=10), chained=chained))
+    for living in ([1], []):
+        tasks = totals_of(reported, "a", "b").tasks
+        assert {name: task.items_in for name, task in tasks.items()} == {"a": 10, "b": 34}
+        assert {name: task.processes for name, task in tasks.items()} == {"a": living, "b": living}
+        reported.add(said(gone=1))
+
+
+def test_memory_does_not_grow_with_the_processes_that_were() -> None:
+    reported = Reported()
+    for number in range(10_000):
+        executor, pid, task = f"e{number % 7}", number % 1000, "ab"[number % 2]
+        reported.add(
+            worker(
+                task, number % 5, pid, [2.0], executor=executor, items_in=3, sent={f"{task}->k": 3}, skipped=1
+            )
+        )
+        reported.add(said(executor, gone=pid))
+        reported.add(said(executor, restarted={"task": task, "replica": 0, "how": "exit 9"}))
+    assert reported._living == {}
+    assert set(reported._past) == {"a", "b"}
+    for task, past in totals_of(reported, "a", "b").tasks.items():
+        assert (past.items_in, past.skipped, past.restarts, past.processes) == (15_000, 5000, 5000, [])
+        assert reported.latency()[task].count == 5000
+    assert reported.backlog({"a->k": "k", "b->k": "k"})["k"] == 30_000
+
+
+def test_looking_does_not_change_what_is_known() -> None:
+    """Living processes are added to what is past for the answer alone."""
+    reported = Reported()
+    reported.add(worker(pid=1, items_in=1, latencies=[1.0], sent={"t->u": 5}))
+    reported.add(said(gone=1))
+    reported.add(worker(pid=2, items_in=2, latencies=[2.0], sent={"t->u": 6}))
+    for _ in range(3):
+        metrics = totals_of(reported, "t")
+        assert (metrics.tasks["t"].items_in, metrics.latency["t"].count) == (3, 2)
+        assert reported.latency()["t"].count == 2
+        assert reported.backlog({"t->u": "u"}) == {"t": 0, "u": 11}
+
+
 def test_the_first_failure_is_the_one_to_tell() -> None:
-    ledger = Ledger()
-    assert ledger.failure is None
+    reported = Reported()
+    assert reported.failure is None
     for problem in ("first", "second"):
-        ledger.add(said(failed={"task": "t", "replica": 0, "problem": problem}))
-    assert ledger.failure == Failure("t", 0, "first")
+        reported.add(said(failed={"task": "t", "replica": 0, "problem": problem}))
+    assert reported.failure == Failure("t", 0, "first")
 
 
 def test_latencies_of_all_replicas_of_a_sink_are_put_together() -> None:
-    ledger = Ledger()
-    ledger.add(worker("sink", 0, 1, [1.0, 2.0]))
-    ledger.add(worker("sink", 1, 2, [6.0]))
-    ledger.add(worker("other", 0, 3))
-    latency = totals_of(ledger, "sink", "other").latency
+    reported = Reported()
+    reported.add(worker("sink", 0, 1, [1.0, 2.0]))
+    reported.add(worker("sink", 1, 2, [6.0]))
+    reported.add(worker("other", 0, 3))
+    latency = totals_of(reported, "sink", "other").latency
     assert set(latency) == {"sink"}
     assert latency["sink"].count == 3
     assert latency["sink"].mean == 3.0
 
 
 def test_backlog_is_what_was_sent_and_not_processed() -> None:
-    ledger = Ledger()
-    ledger.add(worker("source", 0, 1, items_in=100, sent={"source->t": 100, "source->u": 40}))
-    ledger.add(worker("t", 0, 2, items_in=70))
-    ledger.add(worker("t", 1, 3, items_in=10))
-    ledger.add(worker("u", 0, 4, items_in=41))
-    assert ledger.backlog({"source->t": "t", "source->u": "u"}) == {"source": 0, "t": 20, "u": 0}
+    reported = Reported()
+    reported.add(worker("source", 0, 1, items_in=100, sent={"source->t": 100, "source->u": 40}))
+    reported.add(worker("t", 0, 2, items_in=70))
+    reported.add(worker("t", 1, 3, items_in=10))
+    reported.add(worker("u", 0, 4, items_in=41))
+    assert reported.backlog({"source->t": "t", "source->u": "u"}) == {"source": 0, "t": 20, "u": 0}
 
 
 def interval(executor: str, replica: int, service_ms: float, count: int = 1) -> bytes:
@@ -108,32 +212,32 @@ def interval(executor: str, replica: int, service_ms: float, count: int = 1) -> 
 
 
 def test_a_window_is_taken_once() -> None:
-    ledger = Ledger()
-    window = ledger.window()
+    reported = Reported()
+    window = reported.window()
     for _ in range(2):
-        ledger.add(interval("e1", 1, 3.0))
+        reported.add(interval("e1", 1, 3.0))
     task = window.take_summary().tasks["t"]
     assert (task.processed.sum, task.service_ms.count) == (20, 1)
     assert window.take_summary().tasks == {}
 
 
 def test_everybody_who_looks_has_a_window() -> None:
-    ledger = Ledger()
-    early = ledger.window()
-    ledger.add(interval("e1", 0, 3.0))
-    late = ledger.window()
-    ledger.add(interval("e1", 0, 5.0))
+    reported = Reported()
+    early = reported.window()
+    reported.add(interval("e1", 0, 3.0))
+    late = reported.window()
+    reported.add(interval("e1", 0, 5.0))
     assert early.take_summary().tasks["t"].service_ms.mean == 4.0
     assert late.take_summary().tasks["t"].service_ms.mean == 5.0
 
 
 def test_replicas_of_all_executors_count_once_each() -> None:
     """One second of a replica has three samples and the other one: they are put together before the mean."""
-    ledger = Ledger()
-    window = ledger.window()
-    ledger.add(interval("e1", 0, 1.0, count=3))
-    ledger.add(interval("e1", 0, 5.0, count=1))
-    ledger.add(interval("e2", 1, 8.0))
+    reported = Reported()
+    window = reported.window()
+    reported.add(interval("e1", 0, 1.0, count=3))
+    reported.add(interval("e1", 0, 5.0, count=1))
+    reported.add(interval("e2", 1, 8.0))
     summary = window.take_summary()
     assert summary.tasks["t"].service_ms.mean == 5.0
     assert summary.tasks["t"].workers == {0: "e1", 1: "e2"}
@@ -141,9 +245,9 @@ def test_replicas_of_all_executors_count_once_each() -> None:
 
 
 def test_a_replica_that_moves_counts_where_it_is_now() -> None:
-    ledger = Ledger()
-    window = ledger.window()
-    ledger.add(interval("e1", 0, 1.0))
-    ledger.add(interval("e2", 0, 3.0))
+    reported = Reported()
+    window = reported.window()
+    reported.add(interval("e1", 0, 1.0))
+    reported.add(interval("e2", 0, 3.0))
     task = window.take_summary().tasks["t"]
     assert (task.service_ms.count, task.service_ms.mean, task.workers) == (1, 2.0, {0: "e2"})

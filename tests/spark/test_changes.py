@@ -3,10 +3,11 @@
 import pytest
 
 import penstock as ps
-from penstock.control.pools import Pool
+from penstock.control.pools import Pool, pools_of
 from penstock.flow.layers import Layout, lay_out
-from penstock.spark.changes import change, pools_of
-from penstock.wire.routes import Settings, routes
+from penstock.spark.changes import change
+from penstock.wire.orders import Switches
+from penstock.wire.routes import routes
 from tests.spark.items import Item, numbered
 
 
@@ -25,8 +26,8 @@ def layout(*, by_key: bool = False) -> Layout:
     return lay_out(flow.graph())
 
 
-def settings(placed: Layout) -> Settings:
-    return Settings(
+def settings(placed: Layout) -> Switches:
+    return Switches(
         routes=routes(placed),
         active={task.name: task.parallelism.initial for task in placed.graph.tasks},
         lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in placed.graph.streams},

@@ -132,7 +132,7 @@ def test_without_slots_a_task_gets_what_its_pool_holds(
     spark: SparkSession, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = ps.run(loaded(collector, 1000, rate=700, service_s=0.001))
-    monkeypatch.setattr(job, "_slots", job.layout.slots)
+    monkeypatch.setattr(job._claim, "_all_slots", job.layout.slots)
     with pytest.raises(ps.FlowError, match=r"pools of .*6 for \"work\".* needs 9 task slots and Spark has 7"):
         job.set_pool("work", 6)
     engine = FlowEngine(job, 1.0, shrink_pools_after_s=60)

@@ -1,9 +1,9 @@
 """Shares and intervals of measuring: what is refused, and how."""
 
 import pytest
-from penstock.spark.measuring import measuring_interval_s, sampling_share
 
 from penstock.flow.errors import FlowError
+from penstock.spark.changes import measuring_interval_s, sampling_share
 
 
 def test_what_is_allowed() -> None:

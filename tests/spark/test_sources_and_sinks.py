@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import penstock as ps
 from penstock.io import SourceClock, dedup_jsonl, jsonl
 from penstock.testing.collector import Collector
+from penstock.wire.ids import origin_of, stream_code
 from tests.spark.items import Item, numbered
 
 pytestmark = pytest.mark.spark
@@ -49,15 +50,15 @@ def test_replay_reads_every_row_once(
 
 
 class Countdown:
-    """A source of somebody else: two partitions that count down from 300."""
+    """A source of somebody else: two splits that count down from 300."""
 
     name = "countdown"
-    partitions = 2
+    splits = ("left", "right")
 
-    def start(self, partition: int) -> int:
+    def start(self, split: str) -> int:
         return 300
 
-    def open(self, partition: int, offset: int, clock: SourceClock) -> "CountdownReader":
+    def open(self, split: str, offset: int, clock: SourceClock) -> "CountdownReader":
         return CountdownReader(offset)
 
 
@@ -104,18 +105,23 @@ def test_ids_are_deterministic_and_tell_outputs_apart(spark: SparkSession, tmp_p
         for copy in range(3):
             yield item.index, copy
 
-    def ids_of_a_run(place: Path) -> list[Any]:
+    def ids_of_a_run(place: Path, *, other_order: bool) -> list[Any]:
         flow = ps.Flow("ids", ids=True)
+        if other_order:
+            flow.source(numbered(10), name="others").sink(print, name="ignored")
         source = flow.source(numbered(200, partitions=2), name="numbers")
+        if other_order:
+            source.broadcast().sink(len, name="copies", parallelism=3)
         tripled = source.flat_map(lambda item: list(triple(item)), name="triple", parallelism=3)
         tripled.sink(dedup_jsonl(place), name="out", parallelism=2)
         assert ps.run(flow).await_termination(60)
         return sorted((tuple(row["id"]), tuple(row["item"])) for row in read_lines(place))
 
-    first, second = ids_of_a_run(tmp_path / "first"), ids_of_a_run(tmp_path / "second")
-    assert first == second
+    first = ids_of_a_run(tmp_path / "first", other_order=False)
+    assert first == ids_of_a_run(tmp_path / "second", other_order=True)
     assert len({row[0] for row in first}) == 600
-    assert first[0] == ((0, 0, 0, 0), (0, 0))
+    origin, hops = origin_of("numbers", "0/2"), [stream_code("numbers->triple"), stream_code("triple->out")]
+    assert ((origin, 7, hops[0], hops[1] + 2), (7, 2)) in first
 
 
 def test_handle_tells_how_it_goes(spark: SparkSession, collector: Collector) -> None:

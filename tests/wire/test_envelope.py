@@ -14,12 +14,12 @@ from penstock.wire.envelope import (
     Address,
     Envelope,
     EnvelopeError,
-    ItemId,
     Tag,
     decode,
     dump_items,
     encode,
 )
+from penstock.wire.ids import ItemId
 
 HEADER = 26
 moments_ns = st.integers(-(2**63), 2**63 - 1)

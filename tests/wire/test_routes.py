@@ -2,14 +2,13 @@
 
 from collections import Counter
 
-import msgspec
 from hypothesis import given
 
 from penstock.flow import Flow
 from penstock.flow.layers import Layout, lay_out
 from penstock.wire.envelope import Address
 from penstock.wire.frames import REMOTE
-from penstock.wire.routes import Settings, StreamRoute, routes
+from penstock.wire.routes import StreamRoute, routes
 from tests.flow.random_flows import Partitioned, flows, ignore
 
 
@@ -27,10 +26,10 @@ def test_every_replica_is_reached_exactly_once(flow: Flow) -> None:
     assert set(found) == {stream.name for stream in layout.graph.streams}
     for stream in layout.graph.streams:
         route = found[stream.name]
-        reached = Counter(host(layout, route.channel(replica).address) for replica in range(route.pool))
+        reached = Counter(host(layout, route.address(replica)) for replica in range(route.pool))
         pool = layout.unit_of(stream.receiver).pool
         assert reached == Counter((stream.receiver, replica) for replica in range(pool))
-        assert [host(layout, route.channel(r).address)[1] for r in range(pool)] == list(range(pool))
+        assert [host(layout, route.address(r))[1] for r in range(pool)] == list(range(pool))
 
 
 @given(flows())
@@ -40,16 +39,17 @@ def test_envelopes_go_to_the_next_layer_to_a_relay_or_stay(flow: Flow) -> None:
         route = routes(layout)[stream.name]
         sender, receiver = layout.unit_of(stream.sender), layout.unit_of(stream.receiver)
         for replica in range(route.pool):
-            channel = route.channel(replica)
+            address = route.address(replica)
+            target, place = route.next_stop(replica)
             if receiver == sender:
-                assert (channel.target, channel.place) == (channel.address.partition, channel.address.place)
+                assert (target, place) == (address.partition, address.place)
                 assert stream.wiring == "forward"
                 continue
-            assert channel.place == REMOTE
+            assert place == REMOTE
             if receiver.layer == sender.layer + 1:
-                assert channel.target == channel.address.partition
+                assert target == address.partition
             else:
-                assert channel.target == layout.layers[sender.layer + 1].relay
+                assert target == layout.layers[sender.layer + 1].relay
                 between = layout.layers[sender.layer + 1 : receiver.layer]
                 assert all(layer.relay is not None for layer in between)
 
@@ -61,21 +61,9 @@ def test_forward_is_one_to_one(flow: Flow) -> None:
         if stream.wiring == "forward":
             route = routes(layout)[stream.name]
             assert route.pool == layout.unit_of(stream.sender).pool
-            assert [host(layout, route.channel(r).address) for r in range(route.pool)] == [
+            assert [host(layout, route.address(r)) for r in range(route.pool)] == [
                 (stream.receiver, r) for r in range(route.pool)
             ]
-
-
-@given(flows())
-def test_settings_survive_their_way_to_the_workers(flow: Flow) -> None:
-    layout = lay_out(flow.graph())
-    settings = Settings(
-        routes=routes(layout),
-        active={task.name: task.parallelism.initial for task in layout.graph.tasks},
-        lifetime_ms={stream.name: 2.5 for stream in layout.graph.streams},
-        sampling=0.1,
-    )
-    assert msgspec.json.decode(msgspec.json.encode(settings), type=Settings) == settings
 
 
 def test_a_stream_past_a_layer() -> None:
@@ -86,4 +74,5 @@ def test_a_stream_past_a_layer() -> None:
     found = routes(lay_out(flow.graph()))
     assert found["source->end"] == StreamRoute(layer=2, first=0, pool=2, place=0, local=False, via=3)
     assert found["source->middle"].via is None
-    assert found["middle->end"].channel(1).target == 1
+    assert [found["source->end"].next_stop(replica) for replica in (0, 1)] == [(3, REMOTE)] * 2
+    assert found["middle->end"].next_stop(1) == (1, REMOTE)

@@ -1,10 +1,15 @@
 """A worker process without Spark: forked as the zygote does, with a bridge that is this test."""
 
+import contextlib
+import fcntl
 import os
 import select
+import signal
 import socket
 import struct
+import termios
 import time
+from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,11 +20,11 @@ from penstock.flow import Flow
 from penstock.flow.layers import lay_out
 from penstock.stats.clock_offset import Exchange
 from penstock.wire import frames as wire
-from penstock.wire.envelope import Address, Envelope, ItemId, Tag, decode, dump_items, encode
-from penstock.wire.orders import Plan
-from penstock.wire.routes import Settings, routes
+from penstock.wire.envelope import Address, Envelope, Tag, decode, dump_items, encode
+from penstock.wire.ids import ItemId
+from penstock.wire.orders import Plan, SourceOrder, StartOrder, Switches
+from penstock.wire.routes import routes
 from penstock.worker import worker
-from penstock.worker.sourcing import SourceOrder
 
 PATIENCE_S = 20.0
 
@@ -27,10 +32,10 @@ PATIENCE_S = 20.0
 class LoneWorker:
     """The bridge's side of one worker process."""
 
-    def __init__(self, flow: Flow, dead_letters: str) -> None:
+    def __init__(self, flow: Flow, pid: int, data: socket.socket, control: socket.socket) -> None:
         self.graph = flow.graph()
-        self.plan = Plan(self.graph, dead_letters)
-        self.settings = Settings(
+        self.pid = pid
+        self.switches = Switches(
             routes=routes(lay_out(self.graph)),
             active={task.name: task.parallelism.pool for task in self.graph.tasks},
             lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in self.graph.streams},
@@ -38,27 +43,21 @@ class LoneWorker:
         )
         # The driver's clock is this machine's, unless a test says otherwise.
         self.exchange: Exchange | None = Exchange(0, 0, 0, 0)
+        self.batch = 0
         self.acknowledged = 0
         self.marks: list[bytes] = []
         self.at: list[tuple[int, int]] = []
         self.out: list[tuple[int, int, Envelope]] = []
         self.reports: list[dict[str, Any]] = []
-        self._data, theirs_data = socket.socketpair()
-        self._control, theirs_control = socket.socketpair()
-        self._inboxes = {self._data: wire.Inbox(self._data), self._control: wire.Inbox(self._control)}
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                self._data.close()
-                self._control.close()
-                worker.main(self.plan, theirs_data, theirs_control)
-            finally:
-                os._exit(70)
-        theirs_data.close()
-        theirs_control.close()
+        self._data, self._control = data, control
+        self._inboxes = {data: wire.Inbox(data), control: wire.Inbox(control)}
 
-    def start(self, task: str, replica: int = 0, source: SourceOrder | None = None) -> None:
-        order = worker.StartOrder(task, replica, self.settings, source, self.exchange)
+    def start(
+        self, task: str, replica: int = 0, source: SourceOrder | None = None, *, batch: int | None = None
+    ) -> None:
+        """A START frame; batches are numbered from 1 unless a test says otherwise."""
+        self.batch = self.batch + 1 if batch is None else batch
+        order = StartOrder(task, replica, self.batch, self.switches, source, self.exchange)
         self.send(wire.frame(wire.START, msgspec.json.encode(order)))
 
     def give(
@@ -90,10 +89,15 @@ class LoneWorker:
     def send(self, data: bytes) -> None:
         self._data.sendall(data)
 
-    def change(self, settings: Settings) -> None:
-        """New settings, on the control channel."""
-        self.settings = settings
-        self.tell(wire.frame(wire.SETTINGS, msgspec.json.encode(settings)))
+    def change(self, **changes: Any) -> None:
+        """The next order of the driver, on the control channel."""
+        newer = {"version": self.switches.version + 1, **changes}
+        self.switches = msgspec.structs.replace(self.switches, **newer)
+        self.order(self.switches)
+
+    def order(self, switches: Switches) -> None:
+        """Any order, on the control channel."""
+        self.tell(wire.frame(wire.SWITCHES, msgspec.json.encode(switches)))
 
     def tell(self, data: bytes) -> None:
         """A frame on the control channel."""
@@ -104,12 +108,38 @@ class LoneWorker:
 
     def until(self, kind: int) -> dict[str, Any]:
         """Take in frames up to the first of a kind; its body if it is JSON."""
-        for seen, body in self._frames():
+        for seen, body in self._frames([self._data, self._control]):
             if seen == kind:
                 return (
                     dict(msgspec.json.decode(body)) if kind in (wire.ENDED, wire.FAILED, wire.REPORT) else {}
                 )
         raise AssertionError
+
+    def next_report(self) -> dict[str, Any]:
+        """The next one on the control channel; what the worker sends on its data channel waits."""
+        for kind, body in self._frames([self._control]):
+            if kind == wire.REPORT:
+                return dict(msgspec.json.decode(body))
+        raise AssertionError
+
+    def until_heard(self) -> None:
+        """Until the worker has obeyed all that was said on the control channel: then it reports again."""
+        while _waiting(self._control, termios.TIOCOUTQ):
+            time.sleep(0.0005)
+        inbox = self._inboxes[self._control]
+        while inbox.wait(0):
+            pass
+        for kind, body in inbox.frames():
+            self._note(kind, bytes(body))
+        self.next_report()
+
+    def until_stuck(self) -> None:
+        """Until nobody has read what the worker sent for so long that it can send no more."""
+        last = -1
+        while (waiting := _waiting(self._data, termios.FIONREAD)) != last:
+            last = waiting
+            time.sleep(0.1)
+        assert last > 0, "the worker has sent nothing"
 
     def exit_code(self) -> int:
         """Wait for the end of the process."""
@@ -122,6 +152,13 @@ class LoneWorker:
             time.sleep(0.005)
         raise AssertionError("the worker has not ended")
 
+    def until_silent(self) -> None:
+        """Until both channels have ended."""
+        for channel in (self._data, self._control):
+            with contextlib.suppress(wire.ChannelClosed):
+                for _ in self._frames([channel]):
+                    pass
+
     def stop_listening(self) -> None:
         """As when the Spark task is over: its data channel goes first."""
         self._data.close()
@@ -131,15 +168,16 @@ class LoneWorker:
         self._data.close()
         self._control.close()
 
-    def _frames(self) -> Iterator[tuple[int, bytes]]:
+    def _frames(self, channels: list[socket.socket]) -> Iterator[tuple[int, bytes]]:
+        deadline = time.monotonic() + PATIENCE_S
         while True:
-            for inbox in self._inboxes.values():
-                for kind, body in inbox.frames():
+            for channel in channels:
+                for kind, body in self._inboxes[channel].frames():
                     taken = bytes(body)
                     self._note(kind, taken)
                     yield kind, taken
-            ready = select.select(list(self._inboxes), [], [], PATIENCE_S)[0]
-            assert ready, "the worker says nothing"
+            ready = select.select(channels, [], [], max(0.0, deadline - time.monotonic()))[0]
+            assert ready, "the worker does not say what is waited for"
             for channel in ready:
                 self._inboxes[channel].wait(None)
 
@@ -157,14 +195,34 @@ class LoneWorker:
             self.reports.append(msgspec.json.decode(body))
 
 
+def _waiting(channel: socket.socket, which: int) -> int:
+    """How much has come and was not read (FIONREAD), or was sent and not read (TIOCOUTQ)."""
+    waiting = array("i", [0])
+    fcntl.ioctl(channel, which, waiting)
+    return waiting[0]
+
+
 @contextmanager
 def lone_worker(flow: Flow, dead_letters: str = "nowhere") -> Iterator[LoneWorker]:
     """A worker that is gone afterwards, whatever happens."""
-    made = LoneWorker(flow, dead_letters)
+    data, theirs_data = socket.socketpair()
+    control, theirs_control = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setpgid(0, 0)
+            data.close()
+            control.close()
+            worker.main(Plan(flow.graph(), dead_letters), theirs_data, theirs_control)
+        finally:
+            os._exit(70)
+    theirs_data.close()
+    theirs_control.close()
+    made = LoneWorker(flow, pid, data, control)
     try:
         yield made
     finally:
         made.hang_up()
         if made.pid:
-            os.kill(made.pid, 9)
+            os.kill(made.pid, signal.SIGKILL)
             os.waitpid(made.pid, 0)

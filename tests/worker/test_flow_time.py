@@ -34,6 +34,15 @@ def test_unknown_until_the_first_exchange() -> None:
     assert clock.of(2 * AHEAD_NS) == AHEAD_NS
 
 
+def test_times_of_the_flow_are_found_again_on_this_machine() -> None:
+    clock = FlowTime()
+    with pytest.raises(AssertionError):
+        clock.local_ns(7)
+    clock.learn(exchange(0))
+    assert clock.local_ns(7) == 7 + AHEAD_NS
+    assert clock.local_ns(clock.of(7)) == 7
+
+
 @pytest.mark.usefixtures("hasty_threads")
 def test_two_threads_learn_at_once() -> None:
     clock = FlowTime()

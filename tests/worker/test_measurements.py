@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
-from penstock.observe.reported import Report
 from penstock.wire.envelope import Envelope, Tag
+from penstock.wire.reports import Report
 from penstock.worker.flow_time import UNKNOWN_NS
 from penstock.worker.measurements import Measurements, process_report
 

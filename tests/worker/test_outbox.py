@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from penstock.flow.graph import ITEM_ID, Codec, Stream, Wiring
+from penstock.flow.graph import Codec, Stream, Wiring
 from penstock.wire.envelope import Envelope, decode
 from penstock.wire.frames import ACK, OUT, REMOTE
 from penstock.wire.routes import StreamRoute
@@ -118,7 +118,7 @@ def test_forward_goes_to_the_replica_of_the_same_number() -> None:
     stream.activate(1)
     put_all(stream, range(5))
     assert bridge.items(2) == [*range(5)]
-    assert bridge.stages == {0}
+    assert bridge.places == {0}
 
 
 def test_an_inactive_replica_still_gets_what_was_put_for_it() -> None:
@@ -140,12 +140,12 @@ def test_at_least_one_replica_is_active() -> None:
 def test_lifetime_zero_ships_at_once() -> None:
     made, stream, bridge = make(pool=1)
     woken: list[int] = []
-    made.wake_clock = woken.append
+    made.wake_shipper = woken.append
     for count in range(1, 4):
         stream.put(count)
         assert len(bridge.envelopes[0]) == count
     assert [envelope.items for envelope in bridge.envelopes[0]] == [[1], [2], [3]]
-    assert bridge.stages == {REMOTE}
+    assert bridge.places == {REMOTE}
     assert not woken
     assert made.ship_due(FAR_NS) is None
 
@@ -155,7 +155,7 @@ def test_a_lifetime_is_kept_to_the_nanosecond(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns)
     made, stream, bridge = make(pool=2, lifetime_ms=5)
     woken: list[int] = []
-    made.wake_clock = woken.append
+    made.wake_shipper = woken.append
     stream.put("first")
     now_ns += 2_000_000
     stream.put("second")
@@ -189,38 +189,6 @@ def test_the_byte_limit_closes_envelopes(size: int, limit: int) -> None:
     assert sum(sizes) == 2000 * (size + 4)
     assert max(sizes[1:], default=0) <= max(limit, size + 4), "sizes are known from the first envelope on"
     assert stream.shipped_items == 2000
-
-
-@given(
-    st.sampled_from(["round_robin", "broadcast", "key"]),
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99)), unique=True, max_size=20),
-    st.integers(1, 4),
-    st.sampled_from([0.0, 5.0]),
-)
-def test_ids_are_derived_unique_and_the_same_again(
-    wiring: Wiring, parents: list[tuple[int, int]], outputs: int, lifetime_ms: float
-) -> None:
-    def ids() -> list[Any]:
-        key = ITEM_ID if wiring == "key" else None
-        made, stream, bridge = make(wiring, with_ids=True, key=key, lifetime_ms=lifetime_ms)
-        for parent in parents:
-            made.begin_item(parent, None)
-            put_all(stream, range(outputs))
-        made.flush()
-        return bridge.ids()
-
-    first = ids()
-    copies = 3 if wiring == "broadcast" else 1
-    assert len(set(first)) == len(first) == len(parents) * outputs * copies
-    assert {i[:2] for i in first} == set(parents)
-    assert first == ids()
-
-
-def test_what_stems_from_no_item_has_no_id() -> None:
-    made, stream, bridge = make(with_ids=True, pool=1)
-    made.begin_item(None, None)
-    stream.put("tick")
-    assert bridge.envelopes[0][0].ids == [None]
 
 
 class Locked:
@@ -372,7 +340,7 @@ def in_a_thread(work: Callable[[], None]) -> threading.Thread:
 @pytest.mark.parametrize("with_ids", [False, True])
 @pytest.mark.parametrize("wiring", ["round_robin", "broadcast"])
 def test_two_threads_lose_double_and_reorder_nothing(wiring: Wiring, with_ids: bool) -> None:
-    """One puts, the other ships without a pause: the race that a worker and its clock run all day."""
+    """One puts, the other ships without a pause: the race that a worker and its shipper run all day."""
     made, stream, bridge = make(wiring, pool=3, lifetime_ms=0.001, with_ids=with_ids)
     over = threading.Event()
 
@@ -380,7 +348,7 @@ def test_two_threads_lose_double_and_reorder_nothing(wiring: Wiring, with_ids: b
         while not over.is_set():
             made.ship_due(FAR_NS)
 
-    clock = in_a_thread(ship)
+    shipper = in_a_thread(ship)
     count = 15_000
     for number in range(count):
         made.begin_item((0, number), number if number % 5 == 0 else None)
@@ -388,7 +356,7 @@ def test_two_threads_lose_double_and_reorder_nothing(wiring: Wiring, with_ids: b
         stream.put(number)
         made.finished_input = number
     over.set()
-    clock.join()
+    shipper.join()
     made.flush()
     for replica in range(3):
         expected = list(range(replica, count, 3)) if wiring == "round_robin" else list(range(count))
@@ -406,7 +374,7 @@ def test_two_threads_lose_double_and_reorder_nothing(wiring: Wiring, with_ids: b
 
 
 def test_useful_time_is_without_waiting_and_never_negative() -> None:
-    """The clock's thread may wait for longer than the task's thread was at work."""
+    """The shipper's thread may wait for longer than the task's thread was at work."""
     outbox = Outbox(lambda _: None, 0, with_ids=False)
     started_ns = time.monotonic_ns() - 5_000_000
     outbox.waited_ns = 7_000_000

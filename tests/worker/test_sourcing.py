@@ -17,16 +17,19 @@ from penstock.io.protocol import SourceClock
 from penstock.stats.clock_offset import Exchange
 from penstock.wire import frames as wire
 from penstock.wire.envelope import Envelope, decode
+from penstock.wire.ids import ItemId, origin_of, stream_code
+from penstock.wire.orders import Position, SourceOrder
 from penstock.wire.routes import StreamRoute
 from penstock.worker import sourcing as sourcing_module
-from penstock.worker.flow_time import UNKNOWN_NS, FlowTime
+from penstock.worker.flow_time import FlowTime
 from penstock.worker.outbox import Outbox, OutStream
-from penstock.worker.sourcing import Position, SourceOrder, Sourcing
+from penstock.worker.sourcing import Sourcing
 
 if TYPE_CHECKING:
     from penstock.worker.measurements import Measurements
 
 BEGINNING = Position(0, 0)
+AHEAD_NS = 5_000_000_000
 Read = tuple[list[Any], list[int] | None]
 
 
@@ -38,22 +41,22 @@ class Script:
     """A source, and its own reader: gives what it was told to, chunk by chunk, then ends or says nothing."""
 
     name = "script"
-    partitions = 2
+    splits = ("left", "right")
 
     def __init__(self, chunks: list[list[Any]], *, endless: bool = False, due: bool = False) -> None:
         self.chunks = chunks
         self.endless = endless
         self.due = due
         self.offset = 0
-        self.opened: list[tuple[int, int, SourceClock]] = []
+        self.opened: list[tuple[str, int, SourceClock]] = []
         self.closed = 0
         self.on_idle: Callable[[], None] = _nothing
 
-    def start(self, partition: int) -> int:
+    def start(self, split: str) -> int:
         return 0
 
-    def open(self, partition: int, offset: int, clock: SourceClock) -> "Script":
-        self.opened.append((partition, offset, clock))
+    def open(self, split: str, offset: int, clock: SourceClock) -> "Script":
+        self.opened.append((split, offset, clock))
         self.offset = offset
         return self
 
@@ -89,12 +92,14 @@ class Counted:
 class Bench:
     """A sourcing loop between a scripted source and a bridge that writes everything down."""
 
-    def __init__(self, source: Script, *, lifetime_ms: float = 0.0, ids: bool = False) -> None:
+    def __init__(
+        self, source: Script, *, lifetime_ms: float = 0.0, ids: bool = False, replica: int = 1
+    ) -> None:
         self.source = source
         self.envelopes: list[Envelope] = []
         self.marks: list[tuple[int, Position]] = []
         self.measured = Counted()
-        self.outbox = Outbox(self._take, 1, with_ids=ids)
+        self.outbox = Outbox(self._take, replica, with_ids=ids)
         self.outbox.time.learn(Exchange(0, 0, 0, 0))
         stream = OutStream(self.outbox, Stream("s->t", "s", "out", "t", batch_lifetime_ms=lifetime_ms), 0)
         stream.lay(StreamRoute(1, 0, 1, 0, False), 1)
@@ -102,15 +107,18 @@ class Bench:
         ours, self.bridge = socket.socketpair()
         self._sockets = (ours, self.bridge)
         task = Task("s", "source", "source", source, fixed(2))
-        self.sourcing = Sourcing(
-            task, 1, 5, self.outbox, cast("Measurements", self.measured), wire.Inbox(ours)
-        )
+        self.sourcing = Sourcing(task, self.outbox, cast("Measurements", self.measured), wire.Inbox(ours))
 
-    def run(self, at: Position, began: Position = BEGINNING, started_at_epoch_ns: int = 0) -> Position:
-        return self.sourcing.run(SourceOrder(at, began, started_at_epoch_ns))
+    def run(
+        self, at: Position, began: Position = BEGINNING, started_at_ns: int = 0, split: str = "right"
+    ) -> Position:
+        return self.sourcing.run(SourceOrder(split, at, began, started_at_ns))
 
     def items(self) -> list[Any]:
         return [item for envelope in self.envelopes for item in envelope.items]
+
+    def ids(self) -> list[ItemId | None]:
+        return [i for envelope in self.envelopes for i in envelope.ids or []]
 
     def ask_to_end(self) -> None:
         self.bridge.sendall(wire.frame(wire.END, b"\0"))
@@ -182,25 +190,36 @@ def test_the_reader_goes_on_unless_the_batch_begins_elsewhere(benches: list[Benc
     bench.run(reached)
     assert len(bench.source.opened) == 1, "one reader for both batches"
     bench.run(Position(1, 1))
-    assert [(partition, offset) for partition, offset, _ in bench.source.opened] == [(1, 0), (1, 1)]
+    assert [(split, offset) for split, offset, _ in bench.source.opened] == [("right", 0), ("right", 1)]
     assert bench.source.closed == 1
     assert bench.items() == [1, 2, 3, 2, 3]
 
 
 def test_time_zero_and_the_first_offset_of_the_run_reach_the_reader(benches: list[Bench]) -> None:
+    """By the clock of this machine, which is five seconds ahead of the flow's."""
     bench = bench_of(benches, Script([]))
-    before_ns = time.monotonic_ns()
-    bench.run(Position(40, 0), began=Position(30, 3), started_at_epoch_ns=time.time_ns() - 5_000_000_000)
+    bench.outbox.time = FlowTime()
+    bench.outbox.time.learn(Exchange(AHEAD_NS, 0, 0, AHEAD_NS))
+    bench.run(Position(40, 0), began=Position(30, 3), started_at_ns=70)
     ((_, _, clock),) = bench.source.opened
-    assert clock.run_offset == 3
-    assert abs(before_ns - 5_000_000_000 - clock.run_start_ns) < 2_000_000_000
+    assert clock == SourceClock(run_start_ns=70 + AHEAD_NS, run_offset=3)
 
 
 def test_ids_are_origin_and_ordinal(benches: list[Bench]) -> None:
     bench = bench_of(benches, Script([["a", "b"], ["c"]]), ids=True)
     bench.run(Position(10, 0))
-    ids = [i for envelope in bench.envelopes for i in envelope.ids or []]
-    assert ids == [(5, 10, 0), (5, 11, 0), (5, 12, 0)]
+    origin, first = origin_of("s", "right"), stream_code("s->t")
+    assert bench.ids() == [(origin, 10, first), (origin, 11, first), (origin, 12, first)]
+
+
+def test_the_ids_of_a_split_do_not_depend_on_which_replica_reads_it(benches: list[Bench]) -> None:
+    found = {}
+    for replica, split in [(0, "left"), (1, "left"), (0, "right")]:
+        bench = bench_of(benches, Script([["a", "b"]]), ids=True, replica=replica)
+        bench.run(BEGINNING, split=split)
+        found[replica, split] = bench.ids()
+    assert found[0, "left"] == found[1, "left"]
+    assert not {*found[0, "left"]} & {*found[0, "right"]}
 
 
 def test_marks_say_where_a_successor_goes_on(benches: list[Bench], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,16 +258,22 @@ def test_about_the_asked_share_is_tagged_with_its_due_time(benches: list[Bench],
 
 def test_due_times_are_told_by_the_clock_of_the_driver(benches: list[Bench]) -> None:
     bench = bench_of(benches, Script([[0, 1]], due=True))
-    ahead_ns = 5_000_000_000
     bench.outbox.time = FlowTime()
+    bench.outbox.time.learn(Exchange(AHEAD_NS, 0, 0, AHEAD_NS))
     bench.sourcing.sample(1.0)
     bench.run(Position(0, 0))
-    assert [tag.origin_ns for envelope in bench.envelopes for tag in envelope.tags] == [UNKNOWN_NS] * 2
-    bench.outbox.time.learn(Exchange(ahead_ns, 0, 0, ahead_ns))
-    bench.run(Position(0, 0))
-    tags = [tag for envelope in bench.envelopes[2:] for tag in envelope.tags]
-    assert [tag.origin_ns for tag in tags] == [1000 - ahead_ns, 1001 - ahead_ns]
-    assert all(abs(time.monotonic_ns() - ahead_ns - tag.emit_ns) < 60_000_000_000 for tag in tags)
+    tags = [tag for envelope in bench.envelopes for tag in envelope.tags]
+    assert [tag.origin_ns for tag in tags] == [1000 - AHEAD_NS, 1001 - AHEAD_NS]
+    assert all(abs(time.monotonic_ns() - AHEAD_NS - tag.emit_ns) < 60_000_000_000 for tag in tags)
+
+
+def test_a_schedule_needs_the_clock_of_the_driver(benches: list[Bench]) -> None:
+    """Without it there is no time zero; the executor asks for it before it starts a batch."""
+    bench = bench_of(benches, Script([[0]]))
+    bench.outbox.time = FlowTime()
+    with pytest.raises(AssertionError, match="a source is started after its executor has asked the driver"):
+        bench.run(BEGINNING)
+    assert bench.items() == []
 
 
 def test_a_fast_source_tags_no_more_than_is_worth_it(

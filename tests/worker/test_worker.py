@@ -2,36 +2,52 @@
 
 import itertools
 import json
+import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from tests.spark.lone_worker import lone_worker
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.flow import Flow
 from penstock.stats.clock_offset import Exchange
 from penstock.wire import frames as wire
 from penstock.wire.envelope import Tag
 from penstock.wire.frames import REMOTE
+from penstock.wire.ids import origin_of, stream_code
+from penstock.wire.orders import Position, SourceOrder, Switches
 from penstock.worker.context import Context, Out
 from penstock.worker.flow_time import UNKNOWN_NS
-from penstock.worker.sourcing import Position, SourceOrder
 from tests.flow.random_flows import Partitioned
 from tests.spark.items import numbered
+from tests.worker.forking import Forking, goes_within
+from tests.worker.lone_worker import LoneWorker, lone_worker
+
+LEFT = -signal.SIGKILL
+"""How a worker ends whose bridge is gone: with all of its process group."""
 
 
 def sink(item: object) -> None:
     """The end of the flows below."""
 
 
-def chain(body: Any, *, form: str = "map", ids: bool = False, lifetime: str = "0 ms", **options: Any) -> Flow:
+def chain(
+    body: Any,
+    *,
+    form: str = "map",
+    ids: bool = False,
+    lifetime: str = "0 ms",
+    sinks: int = 2,
+    **options: Any,
+) -> Flow:
     """source -> middle -> sink; the worker under test is "middle"."""
     flow = Flow("lone", ids=ids)
     source = flow.source(Partitioned(1), name="source")
     middle = getattr(source, form)(body, name="middle", **options)
-    middle.batched(lifetime).sink(sink, name="sink", parallelism=2)
+    middle.batched(lifetime).sink(sink, name="sink", parallelism=sinks)
     return flow
 
 
@@ -71,7 +87,7 @@ def test_it_goes_when_the_bridge_does() -> None:
         worker.start("middle")
         worker.until(wire.REPORT)
         worker.hang_up()
-        assert worker.exit_code() == 0
+        assert worker.exit_code() == LEFT
 
 
 def test_nobody_to_send_to_is_no_failure_of_an_item(tmp_path: Path) -> None:
@@ -81,7 +97,7 @@ def test_nobody_to_send_to_is_no_failure_of_an_item(tmp_path: Path) -> None:
         worker.until(wire.REPORT)
         worker.give(1, [1, 2])
         worker.stop_listening()
-        assert worker.exit_code() == 0
+        assert worker.exit_code() == LEFT
         assert not list(tmp_path.iterdir())
 
 
@@ -100,9 +116,11 @@ class Hooked:
 
     def open(self, context: Context) -> None:
         self.context = context
+        self.opened_in = context.batch
 
     def process(self, item: object, out: Out) -> None:
-        out((item, self.context.input, self.context.item_id, self.context.batch))
+        context = self.context
+        out((item, context.input, context.item_id, context.batch, self.opened_in))
 
     def close(self, out: Out) -> None:
         out("closed")
@@ -110,19 +128,25 @@ class Hooked:
 
 def test_hooks_context_and_ids() -> None:
     with lone_worker(chain(Hooked, form="task", ids=True)) as worker:
-        worker.start("middle")
+        worker.start("middle", batch=41)
         worker.give(1, ["a", "b"], ids=[(0, 7), None])
         worker.end()
-        worker.start("middle")
+        worker.start("middle", batch=43)
         worker.give(2, ["c"], ids=[(0, 8)])
         worker.end(last=True)
         assert worker.items() == [
-            ("a", "source->middle", (0, 7), 1),
-            ("b", "source->middle", None, 1),
-            ("c", "source->middle", (0, 8), 2),
+            ("a", "source->middle", (0, 7), 41, 41),
+            ("b", "source->middle", None, 41, 41),
+            ("c", "source->middle", (0, 8), 43, 41),
             "closed",
         ]
-        assert [envelope.ids for _, _, envelope in worker.out] == [[(0, 7, 0)], [None], [(0, 8, 0)], [None]]
+        first = stream_code("middle->sink")
+        assert [envelope.ids for _, _, envelope in worker.out] == [
+            [(0, 7, first)],
+            [None],
+            [(0, 8, first)],
+            [None],
+        ]
 
 
 def test_tags_are_handed_on() -> None:
@@ -263,7 +287,7 @@ def test_failing_names_task_replica_item_and_error() -> None:
         assert failed["problem"].startswith("ZeroDivisionError: division by zero\nitem: 0\nTraceback ")
         assert worker.items() == [1.0], "nothing after a failure takes effect"
         worker.hang_up()
-        assert worker.exit_code() == 0
+        assert worker.exit_code() == LEFT
 
 
 def test_an_item_that_cannot_be_shipped_fails_its_task() -> None:
@@ -348,9 +372,8 @@ def test_switches_take_effect_within_a_batch() -> None:
     with lone_worker(chain(lambda item: item)) as worker:
         worker.start("middle")
         worker.until(wire.REPORT)
-        slow = {**worker.settings.lifetime_ms, "middle->sink": 3_600_000.0}
-        alone = {**worker.settings.active, "sink": 1}
-        worker.change(msgspec.structs.replace(worker.settings, active=alone, lifetime_ms=slow))
+        slow = {**worker.switches.lifetime_ms, "middle->sink": 3_600_000.0}
+        worker.change(active={**worker.switches.active, "sink": 1}, lifetime_ms=slow)
         sequence = 0
         deadline = time.monotonic() + 10
         while (not worker.out or len(worker.out[-1][2].items) == 1) and time.monotonic() < deadline:
@@ -364,20 +387,113 @@ def test_switches_take_effect_within_a_batch() -> None:
         assert {target for target, _, _ in worker.out} == {0}, "only one replica is active"
 
 
-def test_settings_that_came_before_their_batch_win() -> None:
-    """The order of a batch may have been written before the driver spoke."""
-    with lone_worker(chain(lambda item: item)) as worker:
+def active(count: int, worker: LoneWorker) -> Switches:
+    """The order of that version, after which so many replicas of the sink are active."""
+    switches = worker.switches
+    return msgspec.structs.replace(
+        switches, active={**switches.active, "sink": count}, measure_every_s=0.002, version=count
+    )
+
+
+def active_now(worker: LoneWorker) -> int:
+    """How many replicas of the sink get something; ends the batch."""
+    worker.out.clear()
+    worker.give(1, [*range(20)])
+    worker.end()
+    targets = {target for target, _, _ in worker.out}
+    assert targets == {*range(len(targets))}
+    return len(targets)
+
+
+@settings(max_examples=25)
+@given(st.permutations([1, 2, 3, 4, 5]), st.lists(st.booleans(), min_size=4, max_size=4))
+def test_in_whatever_order_orders_come_the_newest_holds(versions: list[int], starting: list[bool]) -> None:
+    """On the control channel, or with the start of a batch, which may have been written long before."""
+    with lone_worker(chain(lambda item: item, sinks=5)) as worker:
+        worker.switches = active(versions[0], worker)
         worker.start("middle")
-        worker.until(wire.REPORT)
-        stale = worker.settings
-        worker.change(msgspec.structs.replace(stale, active={**stale.active, "sink": 1}))
-        worker.until(wire.REPORT)
-        worker.settings = stale
-        worker.end()
+        newest = versions[0]
+        for version, with_a_batch in zip(versions[1:], starting, strict=True):
+            newest = max(newest, version)
+            if with_a_batch:
+                worker.end()
+                worker.switches = active(version, worker)
+                worker.start("middle")
+            else:
+                worker.order(active(version, worker))
+                worker.until_heard()
+        assert active_now(worker) == newest == 5
+
+
+def test_orders_that_came_before_their_batch_win() -> None:
+    """Also between two batches, when nothing can be sent."""
+    with lone_worker(chain(lambda item: item, sinks=5)) as worker:
+        worker.switches = old = active(2, worker)
         worker.start("middle")
-        worker.give(1, [1, 2, 3])
+        assert active_now(worker) == 2
+        worker.order(active(4, worker))
+        worker.until_heard()
+        worker.start("middle")
+        assert active_now(worker) == 4
+        worker.switches = active(5, worker)
+        worker.start("middle")
+        worker.order(old)
+        worker.until_heard()
+        assert active_now(worker) == 5
+
+
+def test_an_order_that_says_the_same_again_is_followed() -> None:
+    """Not every change has a number of its own: the bridge repeats its last order to a worker that is new."""
+    with lone_worker(chain(lambda item: item, sinks=5)) as worker:
+        worker.switches = active(3, worker)
+        worker.start("middle")
+        worker.order(worker.switches)
+        worker.until_heard()
+        assert active_now(worker) == 3
+
+
+FLOOD = 3000
+
+
+def flood(item: bytes) -> list[bytes]:
+    return [item + number.to_bytes(2, "big") for number in range(FLOOD)]
+
+
+def test_a_worker_that_cannot_send_reports_and_obeys_all_the_same() -> None:
+    """Nobody reads its output: the order that would relieve it must not wait for that."""
+    with lone_worker(chain(flood, form="flat_map", lifetime="3 ms")) as worker:
+        worker.switches = msgspec.structs.replace(worker.switches, measure_every_s=3600.0)
+        worker.start("middle")
+        worker.next_report()
+        worker.give(1, [bytes(2000)])
+        worker.until_stuck()
+        began_s = time.monotonic()
+        worker.change(measure_every_s=0.05, active={**worker.switches.active, "sink": 1})
+        for _ in range(3):
+            report = worker.next_report()
+        assert time.monotonic() - began_s < 2.0
+        assert report["worker"]["items_out"] < FLOOD / 2, "it is still stuck"
         worker.end()
-        assert {target for target, _, _ in worker.out} == {0}
+        receivers = [target for target, _, envelope in worker.out for _ in envelope.items]
+        assert len(receivers) == FLOOD
+        assert {*receivers[: FLOOD // 10]} == {0, 1}
+        assert {*receivers[FLOOD // 2 :]} == {0}, "it obeyed before it could go on"
+
+
+def test_what_a_task_forked_goes_with_its_worker() -> None:
+    with lone_worker(chain(Forking, form="task")) as worker:
+        worker.start("middle")
+        worker.give(1, ["fork"])
+        worker.until(wire.OUT)
+        ((own, forked),) = worker.items()
+        assert own == worker.pid
+        assert not goes_within(forked, 0.0)
+        worker.hang_up()
+        assert worker.exit_code() == LEFT
+        assert goes_within(forked, 2.0)
+
+
+BEGINNING = Position(0, 0)
 
 
 def source_flow(*, ids: bool) -> Flow:
@@ -389,18 +505,18 @@ def source_flow(*, ids: bool) -> Flow:
 
 def test_a_source_reads_to_its_end_and_says_where_it_stands() -> None:
     with lone_worker(source_flow(ids=True)) as worker:
-        start = Position(0, worker.graph.task("second").body.start(0))  # type: ignore[attr-defined]
-        worker.start("second", source=SourceOrder(start, start, time.time_ns()))
+        worker.start("second", source=SourceOrder("0/1", BEGINNING, BEGINNING, time.monotonic_ns()))
         ended = worker.until(wire.ENDED)
         assert [item.index for item in worker.items()] == [*range(20)]
         assert ended["source"]["ordinal"] == 20
         assert ended["source"]["done"]
         ids = [i for _, _, envelope in worker.out for i in envelope.ids or []]
-        assert ids == [(2, n, 0) for n in range(20)], "the partitions of all sources are numbered through"
+        origin, first = origin_of("second", "0/1"), stream_code("second->two")
+        assert ids == [(origin, n, first) for n in range(20)]
 
 
 def test_a_source_that_cannot_be_read_is_fatal() -> None:
     with lone_worker(source_flow(ids=False)) as worker:
-        worker.start("first", source=SourceOrder(Position(0, 0), Position(0, 0), time.time_ns()))
+        worker.start("first", source=SourceOrder("0/2", BEGINNING, BEGINNING, time.monotonic_ns()))
         problem = worker.until(wire.FAILED)["failed"]["problem"]
         assert problem.startswith("reading the source raised AttributeError: ")

@@ -72,12 +72,13 @@ public final class PenstockPlugin implements SparkPlugin {
   }
 
   private static News answer(Poll poll, long receivedNs) {
-    long reported = Runs.reports().take(poll.agent(), poll.reports(), (id, report) -> {
-      Run run = Runs.get(id);
+    Reports.Taken taken = Runs.reports().take(poll.agent(), poll.reports());
+    for (Reports.Numbered report : taken.fresh()) {
+      Run run = Runs.get(report.run());
       if (run != null) {
-        run.report(poll.executor(), report);
+        run.report(poll.executor(), report.json());
       }
-    });
+    }
     List<Orders> newer = new ArrayList<>();
     List<String> closed = new ArrayList<>();
     poll.known().forEach((id, version) -> {
@@ -93,7 +94,7 @@ public final class PenstockPlugin implements SparkPlugin {
       }
     });
     Runs.noteHeld(poll.executor(), poll.known().keySet());
-    return new News(newer, closed, reported, receivedNs, System.nanoTime());
+    return new News(newer, closed, taken.upTo(), receivedNs, System.nanoTime());
   }
 
   @Override

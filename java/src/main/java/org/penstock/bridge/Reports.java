@@ -7,7 +7,6 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.function.BiConsumer;
 import java.util.function.Function;
 
 /**
@@ -71,21 +70,25 @@ public final class Reports {
     }
   }
 
+  /** What the driver did not have yet, and the number up to which it has everything now. */
+  public record Taken(List<Numbered> fresh, long upTo) {}
+
   /** The driver's side. */
   public static final class Incoming {
     private final Map<String, Long> taken = new HashMap<>();
 
-    /** Hands on what is new of an agent, in order; the number up to which everything is there. */
-    public synchronized long take(String agent, List<Numbered> reports, BiConsumer<String, String> each) {
+    /** What is new of an agent, in order. */
+    public synchronized Taken take(String agent, List<Numbered> reports) {
       long known = taken.getOrDefault(agent, 0L);
+      List<Numbered> fresh = new ArrayList<>();
       for (Numbered report : reports) {
         if (report.number() > known) {
           known = report.number();
-          each.accept(report.run(), report.json());
+          fresh.add(report);
         }
       }
       taken.put(agent, known);
-      return known;
+      return new Taken(fresh, known);
     }
   }
 }

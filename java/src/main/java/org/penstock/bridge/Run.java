@@ -76,7 +76,7 @@ public final class Run {
     return orders;
   }
 
-  synchronized void noteAdopted(String executor, long version) {
+  public synchronized void noteAdopted(String executor, long version) {
     Long before = adopted.put(executor, version);
     if (before == null || before != version) {
       notifyAll();

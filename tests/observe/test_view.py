@@ -1,0 +1,94 @@
+"""A running flow as somebody sees it who looks from time to time."""
+
+from typing import Any
+
+import msgspec
+
+import penstock as ps
+from penstock.flow.layers import Layout, lay_out
+from penstock.observe.reported import Reported
+from penstock.observe.view import View
+from penstock.stats.sketch import Sketch
+from penstock.wire.orders import Switches
+from penstock.wire.routes import routes
+
+
+def layout() -> Layout:
+    flow = ps.Flow("sums")
+    numbers = flow.source(ps.paced(lambda partition, index, seed: index, 10), name="numbers")
+    numbers.map(abs, name="work", parallelism=ps.elastic(1, 8, pool=5)).forward().sink(
+        print, name="out", parallelism=ps.elastic(1, 8, pool=5)
+    )
+    return lay_out(flow.graph())
+
+
+def switches(placed: Layout, **changes: Any) -> Switches:
+    made = Switches(
+        routes=routes(placed),
+        active={"numbers": 1, "work": 2, "out": 2},
+        lifetime_ms={"numbers->work": 5.0, "work->out": 0.0},
+        sampling=0.1,
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def report(task: str, items: int, **totals: Any) -> bytes:
+    """Of a replica that processed so many items in the last second."""
+    counts = {"items_in": 0, "items_out": 0, "envelopes_out": 0, "skipped": 0, "dead_lettered": 0, **totals}
+    worker = {"task": task, "replica": 0, "pid": len(task), "latency_ms": Sketch().to_json(), **counts}
+    rates = {"useful_s": 0.5, "window_s": 1.0, "processed": items, "emitted": items}
+    said = {"worker": worker, "interval": {"task": task, "replica": 0, "rates": rates}, "channels": []}
+    return msgspec.json.encode([{"executor": "e1", "said": said}])
+
+
+def processed(view: View) -> float | None:
+    return view.snapshot(1.0).tasks["work"].processed_total
+
+
+def test_everybody_sees_what_came_since_they_looked() -> None:
+    placed, reported = layout(), Reported()
+    often, seldom = (View(reported, lambda: (placed, switches(placed))) for _ in range(2))
+    reported.add(report("work", 100))
+    assert processed(often) == 100
+    reported.add(report("work", 30))
+    assert processed(often) == 30
+    assert processed(often) is None
+    assert processed(seldom) == 130
+
+
+def test_it_shows_the_switches_and_the_layout_of_now() -> None:
+    placed = layout()
+    present = [(placed, switches(placed))]
+    view = View(Reported(), lambda: present[-1])
+    before = view.snapshot(1.0)
+    resized = placed.with_pools({"work": 7})
+    present.append(
+        (
+            resized,
+            switches(
+                resized,
+                active={"numbers": 1, "work": 3, "out": 3},
+                lifetime_ms={"numbers->work": 1.0, "work->out": 0.0},
+                chains=[["work", "out"]],
+            ),
+        )
+    )
+    after = view.snapshot(1.0)
+    seen = [
+        (
+            shot.tasks["work"].parallelism,
+            shot.tasks["work"].pool,
+            shot.stream("numbers->work").batch_lifetime_ms,
+        )
+        for shot in (before, after)
+    ]
+    assert seen == [(2, 5, 5.0), (3, 7, 1.0)]
+    assert [["work", "out"] in shot.chains for shot in (before, after)] == [False, True]
+
+
+def test_what_waits_between_tasks_is_told() -> None:
+    placed, reported = layout(), Reported()
+    view = View(reported, lambda: (placed, switches(placed)))
+    reported.add(report("numbers", 10, sent={"numbers->work": 10}))
+    reported.add(report("work", 4, items_in=4))
+    assert view.snapshot(1.0).tasks["work"].backlog_total == 6

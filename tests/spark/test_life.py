@@ -1,0 +1,151 @@
+"""The state machine of a worker's life against a model: whatever happens in whatever order, nothing is lost."""
+
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+EVENTS = ("input", "unneeded", "input_ended", "works", "ends", "dies")
+WITH_WORKER = {"RUNNING", "RETIRING", "LEAVING", "ENDING"}
+ENDS = {"RESTART": None, "RESTART_LAST": "last", "RESTART_END": "end"}
+
+
+class Worker:
+    """Does what it was given, in order, and ends when it was asked to and is done."""
+
+    def __init__(self, given: list[int], asked: str | None) -> None:
+        self.given = given
+        self.asked = asked
+
+
+class Model:
+    """A host and its worker: Java decides, the model carries it out and keeps account."""
+
+    def __init__(self, jvm: Any) -> None:
+        bridge = jvm.org.penstock.bridge
+        self.event = bridge.Life.Event
+        self.life = bridge.Life()
+        self.unacknowledged = bridge.Unacknowledged()
+        self.worker: Worker | None = None
+        self.given: list[int] = []
+        self.done: set[int] = set()
+        self.input_is_open = True
+        self.finished = 0
+        self.waiting = 0
+        self.released = 0
+
+    @property
+    def state(self) -> str:
+        return str(self.life.state().name())
+
+    def on(self, event: str) -> str:
+        return str(self.life.on(self.event.valueOf(event)).name())
+
+    def happens(self, event: str) -> None:
+        getattr(self, event)()
+        self.check()
+
+    def input(self) -> None:
+        if not self.input_is_open:
+            return
+        action = self.on("NEEDED")
+        if action == "WAIT":
+            return  # whoever delivers waits, and tries again later
+        if action == "START":
+            assert self.worker is None
+            self.worker = Worker([], None)
+        assert self.state == "RUNNING"
+        sequence = self._sequence(self.unacknowledged.give(b"envelope"))
+        self.given.append(sequence)
+        assert self.worker is not None
+        self.worker.given.append(sequence)
+
+    def unneeded(self) -> None:
+        action = self.on("UNNEEDED")
+        if action == "RELEASE":
+            return
+        self.waiting += 1
+        if action == "SEND_LAST":
+            self._ask("last")
+
+    def input_ended(self) -> None:
+        if not self.input_is_open:
+            return
+        self.input_is_open = False
+        action = self.on("INPUT_ENDED")
+        if action == "SEND_END":
+            self._ask("end")
+        self.finished += action == "FINISH"
+
+    def works(self) -> None:
+        if self.worker is not None and self.worker.given:
+            sequence = self.worker.given.pop(0)
+            self.done.add(sequence)
+            self.unacknowledged.acknowledge(sequence)
+
+    def ends(self) -> None:
+        if self.worker is None or self.worker.asked is None or self.worker.given:
+            return
+        assert self.unacknowledged.size() == 0
+        self.worker = None
+        action = self.on("ENDED")
+        assert action in ("RELEASE", "FINISH")
+        self.released, self.waiting = self.released + self.waiting, 0
+        self.finished += action == "FINISH"
+
+    def dies(self) -> None:
+        if self.worker is None:
+            return
+        asked = self.worker.asked
+        action = self.on("DIED")
+        assert ENDS[action] == asked, "its successor is asked for the same end"
+        again = [self._sequence(frame) for frame in self.unacknowledged.again()]
+        assert again == self.worker.given, "and gets what was not acknowledged, in order"
+        self.worker = Worker(again, asked)
+
+    def check(self) -> None:
+        assert (self.worker is not None) == (self.state in WITH_WORKER)
+        left = set(self.worker.given) if self.worker else set()
+        assert self.done | left == set(self.given), "nothing is lost"
+        assert self.finished == (self.state == "OVER")
+        assert self.waiting == 0 or self.worker is not None, "nobody waits for an end that never comes"
+
+    def bring_to_an_end(self) -> None:
+        self.happens("input_ended")
+        while self.state != "OVER":
+            self.happens("works")
+            self.happens("ends")
+
+    def _ask(self, end: str) -> None:
+        assert self.worker is not None
+        assert self.worker.asked is None, "a worker is asked to end once"
+        self.worker.asked = end
+
+    @staticmethod
+    def _sequence(frame: Any) -> int:
+        return int(struct.unpack_from("<q", bytes(frame.array()), 5)[0])
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(events=st.lists(st.sampled_from(EVENTS), max_size=40))
+def test_any_order_of_events(spark: SparkSession, events: list[str]) -> None:
+    model = Model(spark._jvm)
+    for event in events:
+        model.happens(event)
+    model.bring_to_an_end()
+    assert model.done == set(model.given)
+    assert model.finished == 1
+
+
+def test_a_source_ends_by_itself(spark: SparkSession) -> None:
+    model = Model(spark._jvm)
+    assert model.on("NEEDED") == "START"
+    assert model.on("ENDED") == "FINISH"
+    assert model.state == "OVER"
+    assert [model.on(event) for event in ("NEEDED", "INPUT_ENDED", "DIED")] == ["NOTHING"] * 3
+    assert model.on("UNNEEDED") == "RELEASE"

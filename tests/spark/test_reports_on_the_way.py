@@ -1,0 +1,101 @@
+"""Reports between executor and driver over a wire that loses, repeats and delays: each arrives once, in order."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+class Wire:
+    """Questions and answers under way; whoever holds one may forget it, or hand it over again."""
+
+    def __init__(self, jvm: Any) -> None:
+        self.outgoing = jvm.org.penstock.bridge.Reports.Outgoing()
+        self.incoming = jvm.org.penstock.bridge.Reports.Incoming()
+        self.questions: list[Any] = []
+        self.answers: list[int] = []
+        self.arrived: list[str] = []
+        self.made = 0
+
+    def report(self) -> None:
+        self.outgoing.add("run", f"report {self.made}")
+        self.made += 1
+
+    def ask(self) -> None:
+        self.questions.append(self.outgoing.pending())
+
+    def receive(self, which: int, *, again: bool) -> None:
+        if self.questions:
+            place = which % len(self.questions)
+            taken = self.incoming.take("agent", self.questions[place])
+            self.arrived += [report.json() for report in taken.fresh()]
+            self.answers.append(taken.upTo())
+            if not again:
+                del self.questions[place]
+
+    def answer(self, which: int) -> None:
+        if self.answers:
+            self.outgoing.delivered(self.answers.pop(which % len(self.answers)))
+
+    def lose(self, which: int) -> None:
+        for under_way in (self.questions, self.answers):
+            if under_way:
+                del under_way[which % len(under_way)]
+
+
+STEPS = st.tuples(
+    st.sampled_from(["report", "ask", "receive", "repeat", "answer", "lose"]), st.integers(0, 5)
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(STEPS, max_size=40))
+def test_every_report_arrives_once(spark: SparkSession, steps: list[tuple[str, int]]) -> None:
+    wire = Wire(spark._jvm)
+    for step, which in steps:
+        if step == "report":
+            wire.report()
+        elif step == "ask":
+            wire.ask()
+        elif step in ("receive", "repeat"):
+            wire.receive(which, again=step == "repeat")
+        elif step == "answer":
+            wire.answer(which)
+        else:
+            wire.lose(which)
+    assert wire.arrived == [f"report {number}" for number in range(len(wire.arrived))]
+    wire.ask()
+    wire.receive(len(wire.questions) - 1, again=False)
+    assert wire.arrived == [f"report {number}" for number in range(wire.made)]
+    wire.answer(len(wire.answers) - 1)
+    assert list(wire.outgoing.pending()) == []
+
+
+def test_a_driver_that_is_away_for_long_costs_regular_reports_and_no_event(spark: SparkSession) -> None:
+    assert spark._jvm is not None
+    outgoing = spark._jvm.org.penstock.bridge.Reports.Outgoing()
+    outgoing.add("run", '{"failed":{}}')
+    for _ in range(20_100):
+        outgoing.add("run", '{"worker":{}}')
+    pending = outgoing.pending()
+    assert pending.size() == 20_000
+    assert pending.get(0).json() == '{"failed":{}}'
+
+
+def test_nobody_waits_for_an_executor_that_is_gone(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    run = jvm.org.penstock.bridge.Runs.open("two executors")
+    try:
+        run.publish('{"active": {}}')
+        run.noteAdopted("here", 9)
+        run.noteAdopted("lost", 0)
+        assert not run.awaitAdopted(20)
+        removed = jvm.org.apache.spark.scheduler.SparkListenerExecutorRemoved(0, "lost", "it was killed")
+        spark.sparkContext._jsc.sc().listenerBus().post(removed)
+        assert run.awaitAdopted(5000)
+    finally:
+        jvm.org.penstock.bridge.Runs.close("two executors", 0)

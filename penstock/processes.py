@@ -11,7 +11,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _SCHEDULER_CLOCK = 2  # CPUCLOCK_SCHED of the kernel: all threads, system and user
 
 
-def _stat(pid: int) -> list[str] | None:
+def stat(pid: int) -> list[str] | None:
     """Fields of /proc/PID/stat after the name (which may hold anything), None for a process that is gone."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
@@ -34,7 +34,7 @@ def tree(root: int) -> list[int]:
     """A process and all its descendants."""
     parents = {}
     for entry in PROC.iterdir():
-        if entry.name.isdigit() and (fields := _stat(int(entry.name))) is not None:
+        if entry.name.isdigit() and (fields := stat(int(entry.name))) is not None:
             parents[int(entry.name)] = int(fields[1])
     found, frontier = [root], [root]
     while frontier:
@@ -47,7 +47,7 @@ def cpu_s(root: int | None = None) -> float:
     """CPU seconds of a process and its descendants so far, and of those it has waited for."""
     ticks = 0
     for pid in tree(os.getpid() if root is None else root):
-        fields = _stat(pid)
+        fields = stat(pid)
         if fields is not None:
             ticks += sum(map(int, fields[11:15]))
     return ticks / _TICKS_PER_S

@@ -1,12 +1,16 @@
 """`penstock bench`: measure, and hold the figures against their bars."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from penstock.bench.harness import Effort
+from penstock.bench.against import TURNS
+from penstock.bench.harness import Effort, Result
 from penstock.bench.registry import BENCHES, find
+from penstock.cli.bench_against import compare
 from penstock.cli.errors import user_errors
 
 FAILED = 1
@@ -22,17 +26,44 @@ def command(
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="EXPERIMENT", help="A part of bench control.")
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", metavar="CHECKOUT", help="Compare with the engine of another checkout, in turn."
+        ),
+    ] = None,
+    turns: Annotated[
+        int | None,
+        typer.Option("--turns", min=1, help=f"Quick turns of each, with --against; {TURNS} if left out."),
+    ] = None,
 ) -> None:
     """Run benches; exit code 1 if a check fails."""
-    with user_errors(Console(stderr=True)):
-        benches = [find(name, only or ()) for name in names or BENCHES]
-    failed = False
-    for bench in benches:
-        result = bench(Effort.QUICK if quick else Effort.FULL)
-        failed = failed or not result.ok
+    console = Console(stderr=True)
+    if against is None:
+        if turns is not None:
+            raise typer.BadParameter("goes with --against only", param_hint="--turns")
+        with user_errors(console):
+            benches = [find(name, only or ()) for name in names or BENCHES]
+        effort = Effort.QUICK if quick else Effort.FULL
+        ok = _shown((bench(effort) for bench in benches), as_json=as_json)
+    else:
+        if only:
+            raise typer.BadParameter(
+                "is for bench control, which is not compared with --against", param_hint="--only"
+            )
+        with user_errors(console):
+            ok = _shown(compare(names or (), against, turns or TURNS, console), as_json=as_json)
+    if not ok:
+        raise typer.Exit(FAILED)
+
+
+def _shown(results: Iterable[Result], *, as_json: bool) -> bool:
+    """Each as soon as it is there; False if a check failed."""
+    ok = True
+    for result in results:
+        ok = ok and result.ok
         if as_json:
             print(result.to_json(), flush=True)
         else:
             result.show(Console())
-    if failed:
-        raise typer.Exit(FAILED)
+    return ok

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
+from penstock.bench.checkout import CheckoutError
 from penstock.bench.registry import UnknownBenchError
 from penstock.cli.flow_options import FlowOptionError
 from penstock.cli.target import TargetError
@@ -28,6 +29,7 @@ def user_errors(console: Console) -> Iterator[None]:
         yield
     except (
         TargetError,
+        CheckoutError,
         FlowOptionError,
         FlowError,
         DurationError,

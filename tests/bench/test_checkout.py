@@ -1,0 +1,81 @@
+"""Checkouts: what is refused, and which engine a turn runs. The benches are played by small packages."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock.bench.checkout import Checkout, CheckoutError
+
+REPORT = {"bench": "cpu", "figures": {"a_ms": 1.5}, "checks": [], "ok": False}
+
+
+def checkout(root: Path, *, app: str = "", build: str = "", package: str = "") -> Path:
+    """A package with an entry point and a builder of the bridge, as every version has them."""
+    (root / "java").mkdir(parents=True)
+    for directory in ("penstock", "penstock/cli", "penstock/spark"):
+        (root / directory).mkdir()
+        (root / directory / "__init__.py").write_text(package if directory == "penstock" else "")
+    (root / "penstock" / "cli" / "main.py").write_text(f"import sys\ndef app():\n    {app or 'pass'}\n")
+    (root / "penstock" / "spark" / "build_bridge.py").write_text(build)
+    return root
+
+
+@pytest.mark.parametrize("missing", ["penstock", "java", "penstock/spark/build_bridge.py"])
+def test_a_directory_that_is_no_checkout_is_refused(tmp_path: Path, missing: str) -> None:
+    root = checkout(tmp_path / "other")
+    (root / missing).rename(root / "elsewhere")
+    with pytest.raises(CheckoutError) as refused:
+        Checkout.at(root)
+    assert str(refused.value) == (
+        f"--against {root}: is no checkout of Penstock, it has no {missing}; "
+        "name the top directory of one, for example of `git worktree add ../before main`"
+    )
+
+
+def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        CheckoutError, match=r"--against .*/none: there is no such directory; name a checkout"
+    ):
+        Checkout.at(tmp_path / "none")
+
+
+def test_the_own_checkout_is_the_one_that_runs() -> None:
+    assert Path(penstock.__file__).is_relative_to(Checkout.own().root)
+
+
+def test_the_bridge_is_built_by_its_own_builder(tmp_path: Path) -> None:
+    build = "from pathlib import Path\nPath(__file__).with_name('built').touch()\n"
+    other = Checkout.at(checkout(tmp_path / "other", build=build))
+    other.prepare()
+    assert (other.root / "penstock" / "spark" / "built").exists()
+
+
+def test_a_bridge_that_does_not_compile_is_said(tmp_path: Path) -> None:
+    other = Checkout.at(checkout(tmp_path / "other", build="import sys\nsys.exit('penstock: no javac')"))
+    with pytest.raises(CheckoutError, match=r"other: its Java bridge was not built\npenstock: no javac"):
+        other.prepare()
+
+
+def test_an_engine_that_another_one_hides_is_refused(tmp_path: Path) -> None:
+    root = checkout(tmp_path / "other", package="__file__ = '/elsewhere/penstock/__init__.py'\n")
+    expected = r"other: its engine would not be measured, `import penstock` gives /elsewhere/penstock/"
+    with pytest.raises(CheckoutError, match=expected):
+        Checkout.at(root).prepare()
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_turn_is_the_quick_bench_of_that_checkout(tmp_path: Path, code: int) -> None:
+    asked = "open(__file__ + '.asked', 'w').write(' '.join(sys.argv))"
+    app = f"print('a note'); print({json.dumps(REPORT)!r}); {asked}; sys.exit({code})"
+    other = Checkout.at(checkout(tmp_path / "other", app=app))
+    assert other.run("cpu").report.figures == {"a_ms": 1.5}
+    assert (other.root / "penstock/cli/main.py.asked").read_text() == "-c bench cpu --quick --json"
+
+
+@pytest.mark.parametrize("app", ["sys.exit('it fell over')", "print('{}', end=''); sys.exit('it fell over')"])
+def test_a_turn_without_figures_is_said_with_its_last_words(tmp_path: Path, app: str) -> None:
+    other = Checkout.at(checkout(tmp_path / "other", app=app))
+    with pytest.raises(CheckoutError, match=r"bench cpu gave no figures \(exit code 1\)\nit fell over"):
+        other.run("cpu")

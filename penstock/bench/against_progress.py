@@ -21,7 +21,7 @@ class Lines:
         )
 
     def waits(self, slower: float) -> None:
-        self._say(f"  waiting: the reference loop is {100 * slower:.0f} % slower than its best")
+        self._say(f"  waiting: the reference loop is {slower:.0%} slower than its best")
 
     def ended(self, place: Place, turn: Turn) -> None:
         values = {

@@ -3,10 +3,11 @@
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -44,7 +45,8 @@ def run_in_own_session(
             start_new_session=True,
         )
         try:
-            code = child.wait(timeout_s)
+            with _terminated_as_an_exit():
+                code = child.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
         finally:
@@ -57,6 +59,16 @@ def run_in_own_session(
             neighbours_cpu_s(before, after, session=child.pid) / seconds,
             stolen_s(before, after) / seconds,
         )
+
+
+@contextmanager
+def _terminated_as_an_exit() -> Iterator[None]:
+    """A session of its own would go on when this process is terminated: it is ended first."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _written(file: IO[str]) -> str:
@@ -78,7 +90,7 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
 
 
 def _has_members(session: int) -> bool:
-    return session in look().sessions.values()
+    return any(process.session == session for process in look().processes.values())
 
 
 def _signal(group: int, number: signal.Signals) -> None:

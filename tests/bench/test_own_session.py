@@ -1,4 +1,4 @@
-"""Commands in sessions of their own, and what others did meanwhile."""
+"""Commands in sessions of their own."""
 
 import os
 import subprocess
@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from penstock.bench import own_session
-from penstock.bench.neighbours import Look, neighbours_cpu_s, stolen_s
 from penstock.bench.own_session import Finished, run_in_own_session
 
 BURN = "import time\nwhile time.process_time() < 0.5: pass"
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def run(code: str, directory: Path, timeout_s: float = 60.0) -> Finished | None:
@@ -47,15 +45,29 @@ def test_children_that_stay_behind_are_ended(tmp_path: Path, monkeypatch: pytest
     assert left.stdout.strip() in ("", "Z")
 
 
-def test_neighbours_count_and_the_session_itself_does_not() -> None:
-    before = Look({1: 100, 2: 50}, {1: 1, 2: 2}, stolen=7)
-    after = Look({1: 100 + TICKS_PER_S, 2: 900, 3: TICKS_PER_S}, {1: 1, 2: 2, 3: 3}, stolen=7 + TICKS_PER_S)
-    assert neighbours_cpu_s(before, after, session=2) == 2.0
-    assert stolen_s(before, after) == 1.0
-
-
 def test_a_busy_neighbour_is_seen(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", BURN], start_new_session=True):
         finished = run("import time; time.sleep(3)", tmp_path)
     assert finished is not None
     assert finished.neighbours_cores > 0.05
+
+
+TERMINATED = """
+import os, sys
+from pathlib import Path
+from penstock.bench.own_session import run_in_own_session
+command = [sys.executable, "-c", "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)"]
+run_in_own_session(command, environment=os.environ, directory=Path.cwd(), timeout_s=60)
+"""
+
+
+def test_a_command_ends_with_the_process_that_is_terminated(tmp_path: Path) -> None:
+    root = str(Path(own_session.__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root}
+    with subprocess.Popen([sys.executable, "-c", TERMINATED], cwd=tmp_path, env=environment) as parent:
+        written = tmp_path / "pid"
+        while not (written.exists() and written.read_text()):
+            time.sleep(0.05)
+        parent.terminate()
+        assert parent.wait(30) == 143
+    assert not Path("/proc", written.read_text()).exists()

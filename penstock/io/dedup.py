@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.io.part_file import PartFile, part_path
+from penstock.io.part_file import PartFile, part_path, sync_directory
 from penstock.io.protocol import SinkContext
 
 REMEMBERED_BATCHES = 2
@@ -79,6 +79,7 @@ class DedupJsonl:
         if self._part is None or self._context is None:
             return
         self._move_to(self._context.batch, self._part.size)
+        self._part.sync()
         # Two beginnings are known: of this batch and of the one before, the oldest that may be replayed.
         if not self._found and len(self._begins) == 2 and self._begins[0] > self._floor:
             self._floor = self._begins[0]
@@ -122,10 +123,14 @@ def read_floor(part: Path) -> int:
 
 
 def write_floor(part: Path, floor: int) -> None:
-    """Replaced in one step, so that a crash leaves the old or the new one."""
+    """Replaced in one step, so that a crash, also of the host, leaves the old or the new one."""
     unfinished = part.with_suffix(".floor.part")
-    unfinished.write_text(str(floor))
+    with unfinished.open("w") as file:
+        file.write(str(floor))
+        file.flush()
+        os.fsync(file.fileno())
     unfinished.replace(floor_path(part))
+    sync_directory(part.parent)
 
 
 def uncommitted_ids(part: Path) -> Iterator[ItemId]:

@@ -24,8 +24,14 @@ class Jsonl:
         assert self._part is not None, "a sink is opened before it is written to"
         self._part.write_line(msgspec.json.encode(item))
 
+    def flush(self) -> None:
+        """A batch is about to be committed: its items must survive a crash of the host, too."""
+        if self._part is not None:
+            self._part.sync()
+
     def close(self) -> None:
         if self._part is not None:
+            self.flush()
             self._part.close()
             self._part = None
 

@@ -1,7 +1,12 @@
-"""One file of lines for each replica of a sink, so that no two processes ever write into the same file."""
+"""One file of lines for each replica of a sink, so that no two processes ever write into the same file.
+
+A line survives the death of its process once it is written, and a crash of the host once it is synced. A
+batch is committed after `flush`, so a sink syncs there. What an earlier process wrote and never synced counts
+as unsynced: its successor answers for it.
+"""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -15,11 +20,13 @@ class PartFile:
     path: Path
     descriptor: int
     size: int
+    _unsynced: bool = field(init=False, default=True, repr=False)
+    _named: bool = field(init=False, default=False, repr=False)
 
     @classmethod
     def append_to(cls, path: Path) -> Self:
         """Open for appending; half a line that a killed process may have left at the end is cut off first."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         size = _end_of_last_line(descriptor)
         os.ftruncate(descriptor, size)
@@ -28,11 +35,21 @@ class PartFile:
     def write_line(self, line: bytes) -> None:
         """Append a line and its end; a write cut short (full disk) is undone, and the error is raised."""
         record = line + b"\n"
+        self._unsynced = True
         written = os.write(self.descriptor, record)
         if written != len(record):
             os.ftruncate(self.descriptor, self.size)
             raise OSError(f"only {written} of {len(record)} bytes could be written to {self.path}")
         self.size += written
+
+    def sync(self) -> None:
+        """Return when every line is on the disk, and the file can be found there by its name."""
+        if self._unsynced:
+            os.fdatasync(self.descriptor)
+            self._unsynced = False
+        if not self._named:
+            sync_directory(self.path.parent)
+            self._named = True
 
     def close(self) -> None:
         os.close(self.descriptor)
@@ -41,6 +58,23 @@ class PartFile:
 def part_path(directory: Path, replica: int) -> Path:
     """Where a replica writes."""
     return directory / f"part-{replica:05d}.jsonl"
+
+
+def make_directory(directory: Path) -> None:
+    """Make it and the parents it lacks, on the disk too."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for made in reversed(missing):
+        sync_directory(made.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Put the names of its files on the disk: those made, renamed or deleted."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _end_of_last_line(descriptor: int) -> int:

@@ -1,33 +1,52 @@
 """A sink of JSON-lines files in which every item stands once, whatever crashed and was replayed.
 
-Spark replays what was not committed, and a replayed item has the id it had the first time: (source partition,
-ordinal in it, ...). So a sink must remember the ids since the last commit.
-- Written by this process: when a batch begins, the one before the last is surely committed (the last one may
-  still be on its way into the checkpoint), so ids of the current batch and of the two before it are kept.
-- Written before a restart: found again in the files. Beside each file stands a small one with its floor, the
-  place before which all is surely committed. These ids may come again in any batch, because batches are cut
-  anew in a replay; but batches are in the order of the ordinals, so a batch that reaches the highest ordinal
-  found, in every partition, is the last in which one of them can come.
+Spark replays what was not committed, and a replayed item has the id it had the first time: (origin, ordinal
+in it, ...). A batch has the same number in a replay, and begins when the one before it is committed. So only
+these ids can come again:
+- Written by this process in the running batch: they are kept until the next one begins.
+- Written before a restart, or by a worker that this one replaces: found again in the files. Beside each file
+  stands a small one with its floor, the place before which all is surely committed: where the batch began
+  that was flushed last. These ids may come again in any batch, because batches are cut anew in a replay; but
+  batches are in the order of the ordinals, so a batch that reaches the highest ordinal found, in every
+  origin, is the last in which one of them can come.
+
+As long as an id found in a file can come again, the floor of that file stays where it is. An origin that has
+ended sends nothing more: then the floor stays for the whole run, and the next start reads more of the file
+than it must.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from penstock.io.id_set import IdSet, ItemId, digest_of
 from penstock.io.part_file import PartFile, part_path, sync_directory
 from penstock.io.protocol import SinkContext
-
-REMEMBERED_BATCHES = 2
-
-ItemId = tuple[int, ...]
 
 
 class _Line(msgspec.Struct):
     id: ItemId
+
+
+class _Found:
+    """Ids found in files; `awaited` are their highest ordinals that no batch has reached yet, by origin."""
+
+    def __init__(self, ids: Iterable[ItemId]) -> None:
+        self.ids = IdSet()
+        self.awaited: dict[int, int] = {}
+        for item_id in ids:
+            self.ids.add(digest_of(item_id))
+            origin, ordinal, *_ = item_id
+            self.awaited[origin] = max(ordinal, self.awaited.get(origin, 0))
+
+    def reached(self, origin: int, ordinal: int) -> None:
+        """The running batch has come to this ordinal."""
+        if ordinal >= self.awaited.get(origin, ordinal + 1):
+            del self.awaited[origin]
 
 
 @dataclass
@@ -38,27 +57,24 @@ class DedupJsonl:
     by_id: bool = True
     _part: PartFile | None = field(init=False, default=None, repr=False)
     _context: SinkContext | None = field(init=False, default=None, repr=False)
-    _batch: int = field(init=False, default=-1, repr=False)
-    _recent: list[set[ItemId]] = field(init=False, default_factory=list, repr=False)
-    _found: set[ItemId] = field(init=False, default_factory=set, repr=False)
-    _awaited: dict[int, int] = field(init=False, default_factory=dict, repr=False)
-    _begins: list[int] = field(init=False, default_factory=list, repr=False)
+    _batch: int | None = field(init=False, default=None, repr=False)
+    _begin: int = field(init=False, default=0, repr=False)
     _floor: int = field(init=False, default=0, repr=False)
+    _ids: IdSet = field(init=False, repr=False, compare=False)
+    _own: _Found | None = field(init=False, default=None, repr=False)
+    _found: list[_Found] = field(init=False, default_factory=list, repr=False)
 
     def open(self, context: SinkContext) -> None:
         path = part_path(self.directory, context.replica)
         self._context = context
-        self._batch = context.batch
         self._part = PartFile.append_to(path)
         self._floor = read_floor(path)
-        self._begins = []
-        self._recent = [set()]
+        self._batch, self._ids = None, IdSet()
         # Replicas may have been more or fewer before, so that an id seen by another one can come here now.
-        parts = sorted(self.directory.glob("part-*.jsonl"))
-        self._found = {item_id for part in parts for item_id in uncommitted_ids(part)}
-        self._awaited = {}
-        for partition, ordinal, *_ in self._found:
-            self._awaited[partition] = max(ordinal, self._awaited.get(partition, 0))
+        others = [part for part in sorted(self.directory.glob("part-*.jsonl")) if part != path]
+        self._own = _Found(uncommitted_ids(path))
+        seen_by_others = _Found(item_id for part in others for item_id in uncommitted_ids(part))
+        self._found = [found for found in (self._own, seen_by_others) if found.awaited]
 
     def write(self, item: Any) -> None:
         assert self._part is not None, "a sink is opened before it is written to"
@@ -67,22 +83,22 @@ class DedupJsonl:
         if item_id is None:
             raise ValueError("dedup_jsonl needs items with ids: declare the flow with ids=True")
         self._move_to(self._context.batch, self._part.size)
-        if self._awaited:
-            self._pass(*item_id[:2])
-        if item_id in self._found or any(item_id in seen for seen in self._recent):
+        digest = digest_of(item_id)
+        for found in self._found:
+            found.reached(*item_id[:2])
+        if digest in self._ids or any(digest in found.ids for found in self._found):
             return
         self._part.write_line(msgspec.json.encode({"id": item_id, "item": item}))
-        self._recent[-1].add(item_id)
+        self._ids.add(digest)
 
     def flush(self) -> None:
-        """The batch is complete: note up to where the file is committed for sure."""
+        """The batch is complete: its items go to the disk, and what was before it is surely committed."""
         if self._part is None or self._context is None:
             return
         self._move_to(self._context.batch, self._part.size)
         self._part.sync()
-        # Two beginnings are known: of this batch and of the one before, the oldest that may be replayed.
-        if not self._found and len(self._begins) == 2 and self._begins[0] > self._floor:
-            self._floor = self._begins[0]
+        if self._own not in self._found and self._begin > self._floor:
+            self._floor = self._begin
             write_floor(self._part.path, self._floor)
 
     def close(self) -> None:
@@ -91,22 +107,13 @@ class DedupJsonl:
             self._part.close()
             self._part = None
 
-    def _pass(self, partition: int, ordinal: int) -> None:
-        if ordinal >= self._awaited.get(partition, ordinal + 1):
-            del self._awaited[partition]
-
     def _move_to(self, batch: int, size_bytes: int) -> None:
-        """Begin a new batch: a new set of ids, and no more of those that are too old to come again."""
+        """Begin a new batch: what came in the one before does not come again."""
         if batch == self._batch:
             return
-        self._batch = batch
-        if self._found and not self._awaited:
-            # The batch that has ended was the last in which they could come: from now on they age with it.
-            self._recent[-1] |= self._found
-            self._found = set()
-            self._begins = []
-        self._recent = [*self._recent, set()][-(REMEMBERED_BATCHES + 1) :]
-        self._begins = [*self._begins, size_bytes][-2:]
+        self._batch, self._begin = batch, size_bytes
+        self._ids = IdSet()
+        self._found = [found for found in self._found if found.awaited]
 
 
 def floor_path(part: Path) -> Path:

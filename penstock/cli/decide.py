@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import msgspec
 import typer
 
 from penstock.cli.decide_explain import explain_decision, explain_parameters, explain_policy
+from penstock.control.recording_header import decode_header
 from penstock.policy.decision import encode_decision
 from penstock.policy.guards.compose import guarded
 from penstock.policy.guards.parameters import GuardParameters
@@ -49,23 +49,25 @@ def command(
 ) -> None:
     """Print what a policy decides on a snapshot, as one line of JSON.
 
-    Several snapshots (JSON lines) are decided one after the other, with the policy's memory carried along.
+    Several snapshots (JSON lines) are decided one after the other, with the policy's memory carried along;
+    where a recorded run was started again, the memory begins anew, as it did then.
     Without a snapshot, --explain lists the policy's formula and parameters.
     """
     try:
         inside, used, groups = _prepared(policy, settings or [], guards=guards)
-        snapshots = [] if snapshot is None else list(_snapshots(snapshot))
+        runs = [] if snapshot is None else _runs(snapshot)
         if snapshot is None and not explain:
             raise InputError("SNAPSHOT is missing; name a file, or - for standard input")
     except (InputError, SettingError, UnknownPolicyError) as error:
         typer.echo(f"penstock decide: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None
-    memory = used.initial_memory()
-    for one in snapshots:
-        decision, memory = used.decide(one, memory)
-        typer.echo(encode_decision(decision).decode())
-        if explain:
-            typer.echo(explain_decision(one, decision))
+    for run in runs:
+        memory = used.initial_memory()
+        for one in run:
+            decision, memory = used.decide(one, memory)
+            typer.echo(encode_decision(decision).decode())
+            if explain:
+                typer.echo(explain_decision(one, decision))
     if explain:
         typer.echo(explain_policy(inside))
         typer.echo(explain_parameters(groups))
@@ -85,17 +87,33 @@ def _prepared(
     return inside, guarded(inside, msgspec.convert(groups["guards"], GuardParameters)), groups
 
 
-def _snapshots(source: str) -> Iterator[Snapshot]:
-    """Every snapshot of a file: one JSON object over any number of lines, or one object on each line."""
+def _runs(source: str) -> list[list[Snapshot]]:
+    """The snapshots of a file: one JSON object over any number of lines, or one object on each line.
+
+    In a recording a header begins a new run.
+    """
     text = _read(source)
     if not text.strip():
         raise InputError(f"{_named(source)}: is empty; a snapshot is a JSON object")
     if not _is_lines(text):
-        yield _decoded(text, _named(source))
-        return
+        return [[_decoded(text, _named(source))]]
+    runs: list[list[Snapshot]] = [[]]
     for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            yield _decoded(line, f"{_named(source)}, line {number}")
+        where = f"{_named(source)}, line {number}"
+        if _is_header(line, where):
+            runs.append([])
+        elif line.strip():
+            runs[-1].append(_decoded(line, where))
+    if not any(runs):
+        raise InputError(f"{_named(source)}: holds no snapshot yet")
+    return runs
+
+
+def _is_header(line: str, where: str) -> bool:
+    try:
+        return decode_header(line) is not None
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def _decoded(text: str, where: str) -> Snapshot:
@@ -106,10 +124,11 @@ def _decoded(text: str, where: str) -> Snapshot:
 
 
 def _is_lines(text: str) -> bool:
-    """More than one line, the first of which is a JSON object by itself."""
+    """A recording, or more than one line, the first of which is a JSON object by itself."""
     lines = [line for line in text.splitlines() if line.strip()]
     try:
-        return len(lines) > 1 and isinstance(json.loads(lines[0]), dict)
+        begin = json.loads(lines[0])
+        return isinstance(begin, dict) and (len(lines) > 1 or "recording" in begin)
     except (ValueError, RecursionError):
         return False
 

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from penstock.control.recording import Recorder, RecordingError, decisions_path, read_snapshots
+from penstock.control.recording import Recorder, RecordingError, decisions_path, read_header, read_snapshots
+from penstock.control.recording_header import RecordingHeader, installed_versions
 from penstock.policy.guards.compose import guarded
 from penstock.policy.guards.parameters import GuardParameters
 from penstock.policy.parameters import SettingError, parse_settings
@@ -55,7 +56,8 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Record snapshots here (one per line, for `penstock decide`) and decisions beside it."
+            help="Record snapshots here (one per line, for `penstock decide`) and decisions beside it;"
+            " what is there stays, and this run is appended."
         ),
     ] = None,
 ) -> None:
@@ -80,11 +82,22 @@ def command(
         console=errors,
         transient=True,
     )
+    header = RecordingHeader(
+        flow=flow.name,
+        policy=policy,
+        settings=settings or [],
+        interval_s=flow.interval_s,
+        started_at_s=0.0,
+        versions=installed_versions(),
+    )
     with ExitStack() as stack:
         try:
-            recorder = None if out is None else stack.enter_context(Recorder(out))
+            recorder = None if out is None else stack.enter_context(Recorder(out, header))
         except OSError as error:
             errors.print(f"--out: {out} cannot be written: {error.strerror}", markup=False)
+            raise typer.Exit(2) from error
+        except RecordingError as error:
+            errors.print(f"--out: {error}", markup=False)
             raise typer.Exit(2) from error
         stack.enter_context(bar)
         job = bar.add_task(f"{flow.name} under {policy}", total=whole_s, state="")
@@ -110,7 +123,9 @@ def _flow(application: str | None, profile: str | None, recording: Path | None) 
         return find_workload(application, profile)
     assert recording is not None
     try:
-        return recorded_model(list(read_snapshots(recording)), recording.stem)
+        header = read_header(recording)
+        name = recording.stem if header is None else header.flow
+        return recorded_model(list(read_snapshots(recording)), name)
     except OSError as error:
         raise RecordingError(f"--recording: {recording} cannot be read: {error.strerror}") from None
 

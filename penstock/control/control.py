@@ -10,9 +10,11 @@ from typing import Protocol
 from penstock.control.control_plan import ControlPlan
 from penstock.control.decision_log import Entry
 from penstock.control.flow_engine import FlowEngine, Steered
+from penstock.control.live_settings import live_settings
 from penstock.control.loop import Controller, Cycle
 from penstock.control.notices import Notices
 from penstock.control.recording import Recorder
+from penstock.control.recording_header import RecordingHeader, installed_versions
 from penstock.control.status import DECISIONS_KEPT, FlowStatus, status_path, write_status
 from penstock.durations import Duration
 from penstock.observe.progress import Status
@@ -54,7 +56,6 @@ class Control:
         self._notices = Notices()
         beside = None if plan.recording is None else status_path(plan.recording)
         self._status_files = [place for place in (beside, plan.status) if place is not None]
-        self._recorder = None if plan.recording is None else Recorder(plan.recording)
         engine = FlowEngine(
             job,
             plan.interval_s,
@@ -65,7 +66,18 @@ class Control:
             # With one report per interval and worker, some intervals would see none and others two.
             job.set_measure_every(plan.interval_s / _FEWEST_REPORTS)
         relays = sum(layer.relay is not None for layer in job.layout.layers)
-        policy = plan.create_policy(slots=job.slots - relays)
+        slots = job.slots - relays
+        policy = plan.create_policy(slots)
+        header = RecordingHeader(
+            flow=job.layout.graph.name,
+            policy=plan.policy,
+            settings=[*live_settings(plan.policy), *plan.settings],
+            slots=slots,
+            interval_s=plan.interval_s,
+            started_at_s=time.time(),
+            versions=installed_versions(),
+        )
+        self._recorder = None if plan.recording is None else Recorder(plan.recording, header)
         self._controller = Controller(engine, policy, time.time, self._recorder)
         job.report_decisions(self.decisions)
         self._thread = threading.Thread(target=self._drive, name="penstock-control", daemon=True)

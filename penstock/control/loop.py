@@ -47,7 +47,7 @@ class Controller(Generic[M]):
         self._clock = clock
         self._recorder = recorder
         self._memory = policy.initial_memory()
-        self._number = 0
+        self._number = 0 if recorder is None else recorder.first_number
         self._settling = Settling()
 
     def turn(self) -> Cycle | None:

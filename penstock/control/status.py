@@ -9,7 +9,13 @@ from pathlib import Path
 import msgspec
 
 from penstock.control.decision_log import Entry
-from penstock.control.recording import RecordingError, decisions_path, read_decisions, read_snapshots
+from penstock.control.recording import (
+    RecordingError,
+    decisions_path,
+    read_decisions,
+    read_header,
+    read_snapshots,
+)
 from penstock.stats.snapshot import Snapshot
 
 IN_CHECKPOINT = "penstock.status.json"
@@ -66,20 +72,25 @@ def read_status(place: Path) -> FlowStatus:
 
 def _from_recording(recording: Path) -> FlowStatus:
     try:
+        header = read_header(recording)
         snapshots = list(read_snapshots(recording))
         decisions = list(read_decisions(recording)) if decisions_path(recording).exists() else []
     except OSError as error:
         raise RecordingError(f"{recording}: cannot be read: {error.strerror}") from None
     if not snapshots:
         raise RecordingError(f"{recording}: holds no snapshot yet")
+    last = decisions[-1] if decisions else None
+    policy, since_s = ("none", 0.0) if header is None else (header.policy, header.started_at_s)
+    # A run that was killed left a snapshot without its decision: what is shown belongs together.
+    shown = -1 if last is None or last.number >= len(snapshots) else last.number
     return FlowStatus(
-        flow=recording.stem,
+        flow=recording.stem if header is None else header.flow,
         state="recorded",
         message=f"{len(snapshots)} intervals",
-        policy=decisions[-1].decision.policy if decisions else "none",
+        policy=policy if last is None else last.decision.policy,
         applies=True,
-        interval_s=snapshots[-1].interval_s,
-        at_s=decisions[-1].at_s if decisions else 0.0,
-        snapshot=snapshots[-1],
+        interval_s=snapshots[shown].interval_s,
+        at_s=since_s if last is None else last.at_s,
+        snapshot=snapshots[shown],
         decisions=decisions[-DECISIONS_KEPT:],
     )

@@ -12,8 +12,10 @@ from penstock.apps.classifier_graphs import TASKS, row
 from penstock.apps.classifier_tasks import Tweets
 from penstock.apps.store import Store, stored
 from penstock.control.flow_engine import FlowEngine
+from penstock.control.live_settings import live_settings
 from penstock.control.loop import Controller
 from penstock.control.recording import Recorder
+from penstock.control.recording_header import RecordingHeader, installed_versions
 from penstock.evaluation.panels import Line, Panel, draw
 from penstock.evaluation.part import Part, Picture, Runs, Table, ms, number, percent
 from penstock.evaluation.restarting import RestartingEngine
@@ -65,7 +67,15 @@ def _run(name: str, recording: Path) -> None:
         if name == RESTART
         else FlowEngine(start(), plan.interval_s, shrink_pools_after_s=plan.shrink_pools_after_s)
     )
-    with Recorder(recording) as recorder:
+    header = RecordingHeader(
+        flow=flow.name,
+        policy=plan.policy,
+        settings=[*live_settings(plan.policy), *plan.settings],
+        interval_s=plan.interval_s,
+        started_at_s=time.time(),
+        versions=installed_versions(),
+    )
+    with Recorder(recording, header) as recorder:
         controller = Controller(DueRates(engine, source), plan.create_policy(), time.time, recorder)
         for _ in controller.cycles():
             pass

@@ -8,6 +8,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import penstock
 from penstock.apps.primetest import drop, prime_flow
+from penstock.control.recording import delete_recording
 from penstock.evaluation.document import recording_of
 from penstock.evaluation.trial import SAMPLING, Trial
 from penstock.io.schedule import steps
@@ -30,10 +31,11 @@ def run_trials(trials: Sequence[Trial], directory: Path, console: Console) -> No
                 shown, description=f"{number} of {len(trials)}: {trial.name}, {trial.seconds:.0f} s"
             )
             recording = recording_of(trial.name, directory)
+            delete_recording(recording)
             try:
                 trial.run(recording)
             except BaseException:
-                recording.unlink(missing_ok=True)
+                delete_recording(recording)
                 raise
             console.print(
                 f"{trial.name}: recorded in {recording}", markup=False, highlight=False, soft_wrap=True

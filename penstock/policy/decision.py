@@ -50,8 +50,3 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def encode_decision(decision: Decision) -> bytes:
     """One line of JSON, with the names of the documented format."""
     return msgspec.json.encode(decision)
-
-
-def decode_decision(raw: bytes | str) -> Decision:
-    """The decision of one line of JSON, as a recording holds it."""
-    return msgspec.json.decode(raw, type=Decision)

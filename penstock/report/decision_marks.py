@@ -45,10 +45,9 @@ class Mark:
 def marks(history: History) -> list[Mark]:
     """All marks of a run, in the order of time."""
     found: list[Mark] = []
-    entries = {entry.number: entry for entry in history.entries}
     for number, (snapshot, at_s) in enumerate(zip(history.snapshots, history.ends_s, strict=True)):
-        if number in entries:
-            found += _marks(snapshot, entries[number], at_s)
+        if number in history.decided:
+            found += _marks(snapshot, history.decided[number], at_s)
     return found
 
 

@@ -30,6 +30,11 @@ class History:
         """When each interval began."""
         return [0.0, *self.ends_s[:-1]]
 
+    @cached_property
+    def decided(self) -> dict[int, Entry]:
+        """The decisions by the numbers of their snapshots; a run that was killed left one without."""
+        return {entry.number: entry for entry in self.entries}
+
     @property
     def policy(self) -> str | None:
         """Who decided, None if nobody did."""
@@ -76,4 +81,10 @@ def read_history(path: Path) -> History:
         raise PictureError(f"recording {error}") from None
     if not snapshots:
         raise PictureError(f"recording {path} is empty; it must hold at least one snapshot")
+    for number, snapshot in enumerate(snapshots):
+        if snapshot.tasks.keys() != snapshots[0].tasks.keys():
+            raise PictureError(
+                f"recording {path}: snapshot {number} has other tasks than those before it"
+                f" ({', '.join(snapshot.tasks)}); record flows that differ in files of their own"
+            )
     return History(path.stem, snapshots, entries)

@@ -61,8 +61,9 @@ def figures_of(history: History) -> Figures:
         throughput_degradation=throughput_degradation(items),
         processed_share=processed_share(items),
         changes=sum(
-            entry.decision.parallelism.get(name, count) != count
-            for snapshot, entry in zip(history.snapshots, history.entries, strict=False)
+            history.decided[number].decision.parallelism.get(name, count) != count
+            for number, snapshot in enumerate(history.snapshots)
+            if number in history.decided
             for name, count in _replicas(snapshot).items()
         ),
     )

@@ -52,6 +52,12 @@ def recorded_model(
     if not snapshots:
         raise ModelError("a recording without snapshots cannot be simulated")
     first = snapshots[0]
+    for number, snapshot in enumerate(snapshots):
+        if snapshot.tasks.keys() != first.tasks.keys():
+            raise ModelError(
+                f"snapshot {number} of the recording has other tasks than those before it"
+                f" ({', '.join(snapshot.tasks)}); only one flow can be simulated"
+            )
     interval_s = statistics.fmean(snapshot.interval_s for snapshot in snapshots)
     return FlowModel(
         name,

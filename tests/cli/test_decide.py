@@ -10,7 +10,9 @@ import typer
 from typer.testing import CliRunner
 
 from penstock.cli.decide import command
+from penstock.control.recording_header import encode_header
 from penstock.policy.registry import policy_names
+from tests.control.headers import HEADER
 
 app = typer.Typer()
 app.command()(command)
@@ -97,6 +99,24 @@ def test_json_lines_carry_the_memory_along() -> None:
     assert result.exit_code == 0
     decisions = [json.loads(line) for line in result.stdout.splitlines()]
     assert [decision["parallelism"]["flat_map"] for decision in decisions] == [1, 2]
+
+
+def test_memory_begins_anew_where_a_recorded_run_was_started_again() -> None:
+    head = encode_header(HEADER).decode()
+    lines = "\n".join([head, json.dumps(WORD_COUNT), head, json.dumps(WORD_COUNT), json.dumps(WORD_COUNT)])
+    result = run("-", "--policy", "mape", given=lines)
+    assert result.exit_code == 0, result.output
+    decisions = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [decision["parallelism"]["flat_map"] for decision in decisions] == [1, 1, 2]
+
+
+def test_a_recording_without_snapshots_or_with_a_bad_header_is_refused() -> None:
+    head = encode_header(HEADER).decode()
+    empty = run("-", "--policy", "mape", given=head)
+    assert (empty.exit_code, "standard input: holds no snapshot yet" in empty.stderr) == (2, True)
+    newer = run("-", "--policy", "mape", given=head.replace('"version":1', '"version":2'))
+    assert newer.exit_code == 2
+    assert "line 1: recording.version: 2 is not known" in newer.stderr
 
 
 def test_settings_replace_defaults() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.decide import command as decide
 from penstock.cli.simulate import command
-from penstock.control.recording import read_decisions
+from penstock.control.recording import read_decisions, read_headers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +57,25 @@ def test_a_recording_is_decided_again_by_penstock_decide(tmp_path: Path) -> None
     first = [entry.decision for entry in read_decisions(path)]
     assert [line["batch_lifetime_ms"] for line in again] == [entry.batch_lifetime_ms for entry in first]
     assert [line["chains"] for line in again] == [entry.chains for entry in first]
+
+
+def test_a_second_run_is_appended_and_one_of_another_flow_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    for policy in ("nephele", "ds2"):
+        done = CliRunner().invoke(app, [*SHORT, "--policy", policy, "--seed", "3", "--out", str(path)])
+        assert done.exit_code == 0, done.output
+    headers = list(read_headers(path))
+    assert [header.policy for header in headers] == ["nephele", "ds2"]
+    assert {(header.flow, header.started_at_s, header.slots) for header in headers} == {
+        ("livestream", 0.0, None)
+    }
+    entries = list(read_decisions(path))
+    assert [entry.number for entry in entries] == list(range(len(entries)))
+    other = CliRunner().invoke(app, ["simulate", "twitter", "--out", str(path)], env={"COLUMNS": "300"})
+    assert other.exit_code == 2
+    assert "run.jsonl: holds runs of flow 'livestream', not of" in other.stderr
+    again = CliRunner().invoke(app, ["simulate", "--recording", str(path), "--seconds", "5", "--json"])
+    assert json.loads(again.stdout)["flow"] == "livestream"
 
 
 def test_guards_hold_a_policy_back() -> None:

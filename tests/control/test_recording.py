@@ -1,32 +1,32 @@
 """Recordings: what is written can be read, decided again, and complains with file and line."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from penstock.control.loop import Controller
 from penstock.control.recording import (
-    RecordedEngine,
     Recorder,
     RecordingError,
     decisions_path,
+    delete_recording,
     read_decisions,
+    read_header,
+    read_headers,
     read_snapshots,
 )
 from penstock.policy.registry import create_policy
 from penstock.sim.run import simulate
+from penstock.testing.engine import FakeEngine
+from tests.control.headers import HEADER, header
+from tests.control.steady_task import following, loaded
 from tests.sim.flows import pipeline
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     path = tmp_path / "run.jsonl"
-    with Recorder(path) as recorder:
+    with Recorder(path, HEADER) as recorder:
         simulate(pipeline(), create_policy("nephele"), seed=3, seconds=20.0, recorder=recorder)
     return path
 
@@ -50,14 +50,15 @@ def test_an_entry_tells_what_was_observed_one_interval_later(recording: Path) ->
 
 
 def test_the_same_policy_decides_the_same_from_the_recording(recording: Path) -> None:
-    replay = RecordedEngine(recording)
-    list(Controller(replay, create_policy("nephele"), clock=lambda: 0.0).cycles())
-    assert replay.decisions == [entry.decision for entry in read_decisions(recording)]
+    snapshots = list(read_snapshots(recording))
+    engine = FakeEngine(lambda number, _: snapshots[number] if number < len(snapshots) else None)
+    list(Controller(engine, create_policy("nephele"), clock=lambda: 0.0).cycles())
+    assert engine.applied == [entry.decision for entry in read_decisions(recording)]
 
 
 def test_a_bad_line_is_named(recording: Path) -> None:
     lines = recording.read_text().splitlines()
-    recording.write_text("\n".join([lines[0], '{"version": 1}', ""]))
+    recording.write_text("\n".join([lines[1], '{"version": 1}', ""]))
     with pytest.raises(RecordingError, match=r"run\.jsonl, line 2: "):
         list(read_snapshots(recording))
     decisions_path(recording).write_text("{\n")
@@ -72,3 +73,70 @@ def test_a_line_that_is_still_being_written_is_left_out(recording: Path) -> None
     log = decisions_path(recording)
     log.write_bytes(log.read_bytes()[:-20])
     assert len(list(read_decisions(recording))) == 3
+
+
+def run(path: Path | str, rates: int, killed: bool = False, policy: str = "ds2") -> None:
+    """Intervals of a flow that is started (again); a run that is killed leaves half a line in both files."""
+    recorder = Recorder(path, header(policy=policy))
+    engine = FakeEngine(following([100.0] * rates), {"work": 1})
+    controller = Controller(engine, create_policy(policy), engine.clock, recorder)
+    for _ in range(rates):
+        controller.turn()
+    if not killed:
+        controller.close()
+    recorder.close()
+    for torn in (path, decisions_path(Path(path))) if killed else ():
+        with open(torn, "ab") as file:  # noqa: PTH123 - a path may be a text
+            file.write(b'{"number": 9, "at')
+
+
+def test_a_restarted_run_is_appended_with_a_header_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    run(path, 3)
+    before = path.read_bytes()
+    run(str(path), 2, policy="threshold")
+    assert path.read_bytes().startswith(before)
+    assert [one.policy for one in read_headers(path)] == ["ds2", "threshold"]
+    assert read_header(path) == header(policy="threshold")
+    assert list(read_snapshots(path)) == [loaded(100, 1, jitter=n) for n in (0, 1, 2, 0, 1)]
+    entries = list(read_decisions(path))
+    assert [entry.number for entry in entries] == [0, 1, 2, 3, 4]
+    assert [entry.decision.policy for entry in entries] == ["ds2"] * 3 + ["threshold"] * 2
+
+
+def test_after_a_kill_numbers_still_join_decisions_to_their_snapshots(tmp_path: Path) -> None:
+    """The last decision of a killed run is not recorded, as nothing was observed after it."""
+    path = tmp_path / "run.jsonl"
+    run(path, 3, killed=True)
+    run(path, 2, killed=True)
+    run(path, 2)
+    assert len(list(read_snapshots(path))) == 7
+    assert [entry.number for entry in read_decisions(path)] == [0, 1, 3, 5, 6]
+
+
+def test_a_recording_without_a_header_is_read_and_gone_on_with(tmp_path: Path, recording: Path) -> None:
+    old = tmp_path / "old.jsonl"
+    old.write_bytes(b"".join(recording.read_bytes().splitlines(keepends=True)[1:]))
+    assert (len(list(read_snapshots(old))), list(read_headers(old)), read_header(old)) == (4, [], None)
+    recorder = Recorder(old, HEADER)
+    assert recorder.first_number == 4
+    recorder.close()
+
+
+def test_what_is_no_recording_of_the_flow_is_not_appended_to(tmp_path: Path, recording: Path) -> None:
+    whole = recording.read_bytes()
+    with pytest.raises(RecordingError, match=r"run\.jsonl: holds runs of flow 'run', not of 'other'; choose"):
+        Recorder(recording, header(flow="other"))
+    notes = tmp_path / "notes.txt"
+    notes.write_text("buy milk\n")
+    with pytest.raises(RecordingError, match=r"notes\.txt: is not a recording, .*; choose another file"):
+        Recorder(notes, HEADER)
+    assert (recording.read_bytes(), notes.read_text()) == (whole, "buy milk\n")
+    with pytest.raises(FileNotFoundError):
+        Recorder(tmp_path / "absent" / "run.jsonl", HEADER)
+
+
+def test_a_recording_is_deleted_with_its_decisions(recording: Path) -> None:
+    delete_recording(recording)
+    delete_recording(recording)
+    assert list(recording.parent.iterdir()) == []

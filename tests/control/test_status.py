@@ -9,6 +9,7 @@ from penstock.control.recording import Recorder, RecordingError
 from penstock.control.status import IN_CHECKPOINT, FlowStatus, read_status, status_path, write_status
 from penstock.policy.registry import create_policy
 from penstock.testing.engine import FakeEngine
+from tests.control.headers import HEADER, header
 from tests.control.steady_task import following, loaded
 
 
@@ -28,7 +29,7 @@ def status(**changes: object) -> FlowStatus:
 
 def record(path: Path, intervals: int = 3) -> None:
     engine = FakeEngine(following([100.0] * intervals), {"work": 1})
-    with Recorder(path) as recorder:
+    with Recorder(path, HEADER) as recorder:
         list(Controller(engine, create_policy("ds2"), engine.clock, recorder).cycles())
 
 
@@ -62,3 +63,21 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
     (tmp_path / IN_CHECKPOINT).write_text("{}")
     with pytest.raises(RecordingError, match=r"is not a status: .*flow"):
         read_status(tmp_path)
+
+
+def test_a_recording_of_a_killed_run_shows_the_last_decision_with_its_snapshot(tmp_path: Path) -> None:
+    recording = tmp_path / "elsewhere.jsonl"
+    record(recording, intervals=3)
+    with Recorder(recording, HEADER) as recorder:
+        recorder.write_snapshot(loaded(900, 1))
+    shown = read_status(recording)
+    assert (shown.flow, shown.message, shown.decisions[-1].number) == ("run", "4 intervals", 2)
+    assert shown.snapshot == loaded(100, 1, jitter=2)
+
+
+def test_a_recording_without_decisions_is_shown_by_its_header(tmp_path: Path) -> None:
+    recording = tmp_path / "run.jsonl"
+    with Recorder(recording, header(flow="primes", policy="mape", started_at_s=77.0)) as recorder:
+        recorder.write_snapshot(loaded(100, 1))
+    shown = read_status(recording)
+    assert (shown.flow, shown.policy, shown.at_s) == ("primes", "mape", 77.0)

@@ -7,6 +7,7 @@ from pathlib import Path
 from penstock.control.recording import Recorder
 from penstock.report.history import History
 from penstock.stats.snapshot import ConstraintSpec, Snapshot, StreamStats, TaskStats
+from tests.control.headers import HEADER
 
 INTERVAL_S = 2.0
 
@@ -58,6 +59,6 @@ def history(snapshots: Sequence[Snapshot]) -> History:
 
 
 def record(path: Path, snapshots: Sequence[Snapshot]) -> None:
-    with Recorder(path) as recorder:
+    with Recorder(path, HEADER) as recorder:
         for one in snapshots:
             recorder.write_snapshot(one)

@@ -11,6 +11,7 @@ from penstock.evaluation import primetest, progress
 from penstock.evaluation.document import part_in, recording_of, write_document
 from penstock.evaluation.trial import Trial, TrialFailed, plan_for
 from penstock.report.history import read_history
+from tests.evaluation.histories import interval, record
 
 
 def test_all_runs_have_the_same_settings_but_for_what_they_are_about(tmp_path: Path) -> None:
@@ -29,6 +30,14 @@ def test_a_run_that_failed_leaves_no_recording(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(RuntimeError, match="no Spark"):
         progress.run_trials([Trial("failing", 1.0, fail)], tmp_path, Console(quiet=True))
     assert not recording_of("failing", tmp_path).exists()
+
+
+def test_a_recording_that_is_there_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "warm_up", lambda: None)
+    trial = Trial("again", 1.0, lambda path: record(path, [interval({"work": 1})]))
+    for _ in range(2):
+        progress.run_trials([trial], tmp_path, Console(quiet=True))
+    assert len(read_history(recording_of("again", tmp_path)).snapshots) == 1
 
 
 def test_the_command_names_a_run_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

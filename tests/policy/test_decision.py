@@ -2,7 +2,9 @@
 
 import json
 
-from penstock.policy.decision import Decision, Reason, Refusal, decode_decision, encode_decision
+import msgspec
+
+from penstock.policy.decision import Decision, Reason, Refusal, encode_decision
 
 DECISION = Decision(
     policy="nephele",
@@ -44,4 +46,4 @@ def test_a_refusal_is_shown_when_there_is_one() -> None:
 
 
 def test_round_trip() -> None:
-    assert decode_decision(encode_decision(DECISION)) == DECISION
+    assert msgspec.json.decode(encode_decision(DECISION), type=Decision) == DECISION

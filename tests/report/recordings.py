@@ -11,10 +11,11 @@ from penstock.report.history import History
 from penstock.sim.catalogue import find_workload
 from penstock.sim.run import simulate
 from penstock.stats.snapshot import ConstraintSpec, Snapshot, StreamStats, TaskStats
+from tests.control.headers import HEADER
 
 
 def simulated(path: Path, application: str, profile: str, policy: str, seconds: float) -> Path:
-    with Recorder(path) as recorder:
+    with Recorder(path, HEADER) as recorder:
         simulate(
             find_workload(application, profile), create_policy(policy), seconds=seconds, recorder=recorder
         )

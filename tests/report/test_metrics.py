@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from penstock.report.history import History
 from penstock.report.metrics import figures_of, held, needed, throughput
 from penstock.stats.snapshot import Snapshot
 from tests.report.recordings import decision, history, snapshot
@@ -100,3 +101,15 @@ def test_figures_stay_within_what_they_can_be(points: list[tuple[float, float, f
     assert 0 <= found.kept["c"].violated_s <= found.seconds
     assert found.throughput_degradation is None or found.throughput_degradation >= 0
     assert found.saved_nodes is None or found.saved_nodes < 1
+
+
+def test_changes_are_counted_by_number_where_a_killed_run_left_no_decision() -> None:
+    """The second of three snapshots has none: the third decision is about the third snapshot."""
+    run = history(
+        snapshot(replicas=2),
+        snapshot(replicas=3),
+        snapshot(replicas=4),
+        decided=[decision(2), decision(3), decision(4)],
+    )
+    kept = tuple(entry for entry in run.entries if entry.number != 1)
+    assert figures_of(History("run", run.snapshots, kept)).changes == 0

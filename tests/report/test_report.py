@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
@@ -15,6 +16,7 @@ from penstock.report.errors import PictureError
 from penstock.report.history import read_history
 from penstock.report.page import page
 from penstock.report.report import write_report
+from penstock.stats.snapshot import encode_snapshot
 from tests.report.browser import console_messages
 from tests.report.recordings import decision, history, simulated, snapshot
 
@@ -107,13 +109,20 @@ def test_the_command(recordings: list[Path], tmp_path: Path) -> None:
 
 
 def test_recordings_that_cannot_be_used_are_named(tmp_path: Path) -> None:
-    missing, empty, broken = (tmp_path / name for name in ("missing.jsonl", "empty.jsonl", "broken.jsonl"))
+    missing, empty, broken, mixed = (
+        tmp_path / name for name in ("missing.jsonl", "empty.jsonl", "broken.jsonl", "mixed.jsonl")
+    )
+    renamed = msgspec.structs.replace(
+        snapshot(), tasks={**snapshot().tasks, "more": snapshot().tasks["sink"]}
+    )
+    mixed.write_bytes(encode_snapshot(snapshot()) + b"\n" + encode_snapshot(renamed) + b"\n")
     empty.touch()
     broken.write_text('{"version": 2}\n')
     for path, complaint in (
         (missing, "missing.jsonl cannot be read: No such file or directory"),
         (empty, "empty.jsonl is empty; it must hold at least one snapshot"),
         (broken, "broken.jsonl, line 1: version"),
+        (mixed, "mixed.jsonl: snapshot 1 has other tasks than those before it (source, work, sink, more)"),
     ):
         with pytest.raises(PictureError, match=re.escape(complaint)):
             read_history(path)

@@ -18,6 +18,7 @@ from penstock.sim.load import Curve
 from penstock.sim.model import Costs, FlowModel, ModelError
 from penstock.sim.recorded import recorded_model
 from penstock.sim.run import Run, simulate
+from tests.control.headers import HEADER
 from tests.sim.flows import pipeline
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def original() -> FlowModel:
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     path = tmp_path / "run.jsonl"
-    with Recorder(path) as recorder:
+    with Recorder(path, HEADER) as recorder:
         simulate(original(), create_policy("ds2"), seed=1, recorder=recorder)
     return path
 
@@ -112,6 +113,12 @@ def test_holes_are_bridged_and_a_recording_without_a_load_is_refused(recording: 
     assert load.at(16.0) == load.at(14.0)
     with pytest.raises(ModelError, match="task 'source': the recording has no rate_total"):
         recorded_model(snapshots[3:4])
+    work = snapshots[0].tasks["work"]
+    other = msgspec.structs.replace(snapshots[0], tasks={**snapshots[0].tasks, "more": work})
+    with pytest.raises(
+        ModelError, match=r"snapshot 1 of the recording has other tasks .*\(source, work, sink, more"
+    ):
+        recorded_model([snapshots[0], other])
     with pytest.raises(ModelError, match="without snapshots"):
         recorded_model([])
 

@@ -78,7 +78,7 @@ class Control:
             versions=installed_versions(),
         )
         self._recorder = None if plan.recording is None else Recorder(plan.recording, header)
-        self._controller = Controller(engine, policy, time.time, self._recorder)
+        self._controller = Controller(engine, policy, time.time, self._recorder, monotonic=time.monotonic)
         job.report_decisions(self.decisions)
         self._thread = threading.Thread(target=self._drive, name="penstock-control", daemon=True)
         self._thread.start()

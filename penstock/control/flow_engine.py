@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from penstock.control.engine import Effect
+from penstock.control.engine import Boundary, Effect
 from penstock.control.pools import PoolKeeper, pools_of
 from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.layers import Layout
@@ -48,6 +48,10 @@ class Steered(Protocol):
 
     def await_effect(self, timeout_s: float) -> bool:
         """Wait until everybody obeys."""
+        ...
+
+    def last_boundary(self) -> Boundary | None:
+        """The last boundary, over or not, by the monotonic clock."""
         ...
 
     def await_end(self, timeout_s: float | None) -> bool:
@@ -96,6 +100,10 @@ class FlowEngine:
             if not self._job.is_running:
                 return None  # it ends, and needs nobody any more
             return Effect(problem=str(problem))
+
+    def boundary(self) -> Boundary | None:
+        """The last one, whoever began it: a decision, the time between commits, or a user's call."""
+        return self._job.last_boundary()
 
     def _turned(self, decision: Decision) -> Effect | None:
         began_s = self._clock()

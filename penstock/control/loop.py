@@ -36,15 +36,26 @@ class Cycle:
 
 
 class Controller(Generic[M]):
-    """Drives one engine with one policy; `clock` says what time it is, in seconds, for the record."""
+    """Drives one engine with one policy.
+
+    `clock` says what time it is for the record, in seconds since 1970. `monotonic` is the clock by which the
+    engine tells when boundaries ended; without it both are the same, as in the simulator.
+    """
 
     def __init__(
-        self, engine: Engine, policy: Policy[M], clock: Callable[[], float], recorder: Recorder | None = None
+        self,
+        engine: Engine,
+        policy: Policy[M],
+        clock: Callable[[], float],
+        recorder: Recorder | None = None,
+        *,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.log = DecisionLog(None if recorder is None else recorder.write_decision)
         self._engine = engine
         self._policy = policy
         self._clock = clock
+        self._monotonic = clock if monotonic is None else monotonic
         self._recorder = recorder
         self._memory = policy.initial_memory()
         self._number = 0 if recorder is None else recorder.first_number
@@ -59,16 +70,16 @@ class Controller(Generic[M]):
         self.log.complete(observed_in(snapshot))
         if self._recorder is not None:
             self._recorder.write_snapshot(snapshot)
+        self._settling.note(self._engine.boundary())
         number, at_s = self._number, self._clock()
-        decision = self._settling.refused(snapshot, self._policy.name, at_s)
+        decision = self._settling.refused(snapshot, self._policy.name, self._monotonic())
         if decision is None:
             decision, self._memory = self._policy.decide(snapshot, self._memory)
         self._number += 1
         self.log.decided(number, at_s, decision)
         effect = self._engine.apply(decision)
         self.log.took_effect(effect)
-        if effect is not None and effect.gap_ms is not None:
-            self._settling.note(effect.gap_ms, self._clock())
+        self._settling.note(self._engine.boundary())
         return Cycle(number, at_s, snapshot, decision, effect)
 
     def cycles(self) -> Iterator[Cycle]:

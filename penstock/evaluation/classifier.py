@@ -76,7 +76,9 @@ def _run(name: str, recording: Path) -> None:
         versions=installed_versions(),
     )
     with Recorder(recording, header) as recorder:
-        controller = Controller(DueRates(engine, source), plan.create_policy(), time.time, recorder)
+        controller = Controller(
+            DueRates(engine, source), plan.create_policy(), time.time, recorder, monotonic=time.monotonic
+        )
         for _ in controller.cycles():
             pass
     shutil.rmtree(checkpoint)

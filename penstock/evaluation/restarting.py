@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from penstock.control.engine import Effect
+from penstock.control.engine import Boundary, Effect
 from penstock.policy.decision import Decision
 from penstock.stats.snapshot import Snapshot, TaskStats
 
@@ -45,6 +45,7 @@ class RestartingEngine:
         self._since_s = clock()
         self._now: dict[str, int] = {}
         self._drained: Snapshot | None = None
+        self._boundary: Boundary | None = None
 
     def observe(self) -> Snapshot | None:
         """What the interval showed, downtime included; None when the flow is over."""
@@ -70,8 +71,14 @@ class RestartingEngine:
         for task, count in wanted.items():
             self._job.set_active(task, count)
         self.restarts += 1
-        gap_ms = (self._clock() - began_s) * 1000
+        ended_s = self._clock()
+        gap_ms = (ended_s - began_s) * 1000
+        self._boundary = Boundary(ended_at_s=ended_s, gap_ms=gap_ms)
         return Effect(after_ms=gap_ms, gap_ms=gap_ms)
+
+    def boundary(self) -> Boundary | None:
+        """The last restart."""
+        return self._boundary
 
 
 def with_counts_of(drained: Snapshot, snapshot: Snapshot) -> Snapshot:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 
 import msgspec
 
-from penstock.control.engine import Effect, Engine
+from penstock.control.engine import Boundary, Effect, Engine
 from penstock.io.paced import Paced, PacedReader
 from penstock.io.protocol import SourceClock
 from penstock.io.schedule import NS_PER_S
@@ -66,3 +66,6 @@ class DueRates:
 
     def apply(self, decision: Decision) -> Effect | None:
         return self._engine.apply(decision)
+
+    def boundary(self) -> Boundary | None:
+        return self._engine.boundary()

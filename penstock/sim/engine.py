@@ -86,6 +86,9 @@ class SimulatedEngine:
             self._network.chain(decision.chains)
         self._actuator.want(decision.parallelism, self._network.replicas, self.now_s)
 
+    def boundary(self) -> None:
+        """None ever: no batches are modelled, and a restart is a load that policies must cope with."""
+
     def observe(self) -> Snapshot | None:
         """Advance by one interval; None once the run has reached its end."""
         if self.now_s >= self._until_s - 1e-9:

@@ -25,9 +25,8 @@ class Split(msgspec.Struct, frozen=True):
 
 
 class LastBoundary(msgspec.Struct, frozen=True, array_like=True):
-    """The batch that flows, how long no source read before it, and for how long it has been flowing."""
+    """How long no source read at the last boundary (0: there was none) and for how long they have since."""
 
-    batch: int
     gap_ms: float
     flowing_ms: float
 
@@ -133,7 +132,7 @@ class Bridge:
         return int(self._run.batch())
 
     def last_boundary(self) -> LastBoundary:
-        """Where the batch that flows now began."""
+        """Whoever began it; one that is not over yet counts as long as it has lasted."""
         return msgspec.json.decode(self._run.lastBoundary(), type=LastBoundary)
 
     def is_exhausted(self) -> bool:

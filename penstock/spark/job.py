@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.control.decision_log import Entry
+from penstock.control.engine import Boundary
 from penstock.durations import Duration, format_ms, milliseconds, seconds
 from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.layers import Layout
@@ -18,7 +20,7 @@ from penstock.observe.progress import Progress, State, Status
 from penstock.observe.reported import Metrics, Reported
 from penstock.observe.view import View
 from penstock.spark.boundaries import Boundaries
-from penstock.spark.bridge import Bridge, LastBoundary
+from penstock.spark.bridge import Bridge
 from penstock.spark.changes import change, measuring_interval_s, sampling_share
 from penstock.spark.checkpoint import TemporaryCheckpoint
 from penstock.spark.failure_words import failure_words
@@ -237,9 +239,12 @@ class Job:
             self._check_running()
             return self._boundaries.cross(lambda: None, self._check_running)
 
-    def last_boundary(self) -> LastBoundary:
-        """The batch that flows now, the gap before it, and how long ago that was, whoever ended the last."""
-        return self._bridge.last_boundary()
+    def last_boundary(self) -> Boundary | None:
+        """The last boundary, whoever began it, by `time.monotonic`; one that is not over yet ends now."""
+        last = self._bridge.last_boundary()
+        if not last.gap_ms:
+            return None
+        return Boundary(ended_at_s=time.monotonic() - last.flowing_ms / 1000, gap_ms=last.gap_ms)
 
     def set_pool(self, task: str, replicas: int) -> float:
         """Change how many replicas a task may have at the next boundary, without a restart; its gap in ms."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from penstock.control.engine import Effect
+from penstock.control.engine import Boundary, Effect
 from penstock.policy.decision import Decision
 from penstock.stats.snapshot import Snapshot
 
@@ -13,13 +13,17 @@ class FakeEngine:
     """`show(interval, replicas)` makes the snapshot of each interval; None ends the flow.
 
     `replicas` are those of the decision before; `applied` are all decisions so far. `clock` tells the seconds
-    that the intervals shown so far took.
+    that the intervals shown so far took. With `gap_ms`, every change of replicas takes a boundary.
     """
 
-    def __init__(self, show: Show, replicas: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, show: Show, replicas: Mapping[str, int] | None = None, *, gap_ms: float | None = None
+    ) -> None:
         self._show = show
         self._number = 0
         self._passed_s = 0.0
+        self._gap_ms = gap_ms
+        self._boundary: Boundary | None = None
         self.replicas = dict(replicas or {})
         self.applied: list[Decision] = []
 
@@ -40,4 +44,16 @@ class FakeEngine:
         self.applied.append(decision)
         changed = {**self.replicas, **decision.parallelism} != self.replicas
         self.replicas.update(decision.parallelism)
-        return Effect(after_ms=0.0) if changed else None
+        if not changed:
+            return None
+        if self._gap_ms is not None:
+            self.stand_still(self._gap_ms, self._passed_s)
+        return Effect(after_ms=0.0, gap_ms=self._gap_ms)
+
+    def stand_still(self, gap_ms: float, ended_at_s: float) -> None:
+        """A boundary, as the timer of commits begins one."""
+        self._boundary = Boundary(ended_at_s=ended_at_s, gap_ms=gap_ms)
+
+    def boundary(self) -> Boundary | None:
+        """The last one so far."""
+        return self._boundary

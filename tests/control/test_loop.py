@@ -37,6 +37,9 @@ class FakeEngine:
         self.calls.append("apply")
         self.applied.append(decision)
 
+    def boundary(self) -> None:
+        self.calls.append("boundary")
+
 
 class NoParameters(msgspec.Struct, frozen=True):
     pass
@@ -70,14 +73,15 @@ def test_each_turn_observes_decides_and_applies_once() -> None:
     cycle = controller.turn()
     assert cycle is not None
     assert (cycle.number, cycle.at_s) == (0, 7.0)
-    assert engine.calls == ["observe", "apply"]
+    assert engine.calls == ["observe", "boundary", "apply", "boundary"]
 
 
 @given(st.lists(st.integers(1, 9), max_size=20))
 def test_memory_is_carried_from_turn_to_turn_until_the_engine_ends(replicas: list[int]) -> None:
     engine = FakeEngine(replicas)
     times = iter(range(1000))
-    cycles = list(Controller(engine, CountingPolicy(), clock=lambda: float(next(times))).cycles())
+    controller = Controller(engine, CountingPolicy(), clock=lambda: float(next(times)), monotonic=lambda: 0.0)
+    cycles = list(controller.cycles())
     assert [cycle.number for cycle in cycles] == list(range(len(replicas)))
     assert [cycle.at_s for cycle in cycles] == [float(n) for n in range(len(replicas))]
     wanted = [decision.parallelism["work"] for decision in engine.applied]

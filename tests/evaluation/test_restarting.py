@@ -49,6 +49,9 @@ def test_only_a_change_of_replicas_restarts_the_flow() -> None:
     effect = engine.apply(decision(replicas=5))
     assert effect is not None
     assert effect.gap_ms is not None
+    boundary = engine.boundary()
+    assert boundary is not None
+    assert boundary.gap_ms == effect.gap_ms
     assert [job.stopped for job in jobs] == [True, False]
     assert jobs[1].active == {"work": 5}
     assert engine.restarts == 1
@@ -84,7 +87,7 @@ def test_restarts_lose_nothing_on_spark(tmp_path: Path) -> None:
 
     engine = RestartingEngine(start, 1.0)
     policy = ControlPlan("ds2", settings=("guards.warm_up_s=0",)).create_policy()
-    cycles = list(Controller(engine, policy, time.time).cycles())
+    cycles = list(Controller(engine, policy, time.time, monotonic=time.monotonic).cycles())
     assert engine.restarts >= 1
     assert max(cycle.snapshot.tasks["slow"].parallelism for cycle in cycles) >= 2
     assert_exactly_once(collector.items(), 1200)

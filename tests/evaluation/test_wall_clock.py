@@ -41,3 +41,5 @@ def test_snapshots_say_what_was_due_and_not_what_was_sent() -> None:
     found = [due.observe() for _ in range(4)]
     assert [one.tasks["source"].rate_total for one in found if one is not None] == [20.0, 20.0, 40.0]
     assert found[3] is None
+    engine.stand_still(300.0, 4.0)
+    assert due.boundary() == engine.boundary()

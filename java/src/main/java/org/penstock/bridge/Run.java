@@ -198,9 +198,12 @@ public final class Run {
     return startedAtNs;
   }
 
-  /** The batch that flows, how long (ms) no source read before it, and for how long (ms) it has been flowing. */
+  /** How long (ms) no source read at the last boundary, which may still last, and for how long (ms) they have since. */
   public synchronized String lastBoundary() {
-    return Json.text(List.of(flowing, gapMs, (System.nanoTime() - flowingSinceNs) / 1e6));
+    long nowNs = System.nanoTime();
+    boolean lasts = anySourceStarted && orders.endBatch() >= flowing;
+    return Json.text(
+        lasts ? List.of((nowNs - endOrderedNs) / 1e6, 0.0) : List.of(gapMs, (nowNs - flowingSinceNs) / 1e6));
   }
 
   /** Waits until a source reads in this batch or a later one. */

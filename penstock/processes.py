@@ -21,7 +21,7 @@ def stat(pid: int) -> list[str] | None:
 
 def identity(pid: int) -> str | None:
     """A process for good: its number, which is used again one day, and when it was started (in ticks)."""
-    fields = _stat(pid)
+    fields = stat(pid)
     return None if fields is None else f"{pid} {fields[19]}"
 
 

@@ -19,6 +19,7 @@ from penstock.cli.flow_options import Options
 from penstock.cli.run_view import DecisionLines, metrics_table, run_view
 from penstock.cli.target import load_flow
 from penstock.control.control import Control, ControlPlan
+from penstock.control.recording import RecordingError
 from penstock.control.status import IN_CHECKPOINT
 from penstock.durations import seconds
 from penstock.observe.metrics_server import metrics_address
@@ -101,8 +102,8 @@ def command(
             sampling=sampling,
             measure_every=measure_every,
         )
-        control = None if plan is None else Control(job, plan)
         try:
+            control = None if plan is None else Control(job, plan)
             if metrics is not None:
                 console.print(f"metrics at {job.serve_metrics(metrics)}", markup=False)
             _watch(job, control, console, told, limit_s)
@@ -111,7 +112,7 @@ def command(
             job.stop()
             if control is not None:
                 control.join(_LAST_DECISION_S)
-        except penstock.FlowError:
+        except (penstock.FlowError, RecordingError, OSError):
             job.stop()
             raise
         except penstock.JobFailed as error:

@@ -76,7 +76,7 @@ def check_sources(flow: str, address: str, known: Splits, declared: Splits) -> N
         if missing:
             raise FlowError(
                 f'the checkpoint {address} knows split "{missing[0]}" of source "{source}", which it does not'
-                f' have in flow "{flow}" (it has {", ".join(declared[source])}): declare it as before, {remedy}'
+                f' have in flow "{flow}" (it has {", ".join(declared[source])}): declare it so, {remedy}'
             )
 
 

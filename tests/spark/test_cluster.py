@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,9 +54,68 @@ if __name__ == "__main__":
 """
 
 
-def test_two_executors_carry_the_same_flow(tmp_path: Path) -> None:
+MOVING = """
+import json, os, sys, time
+from collections import Counter, defaultdict
+import penstock as ps
+from penstock.testing.collector import Collector
+from tests.spark.items import numbered, expected
+
+class Remembers:
+    def open(self, context):
+        self.context = context
+        self.seen = 0
+
+    def process(self, item, out):
+        self.seen += 1
+        out((item, self.context.replica, os.getpid(), self.context.batch, os.getppid()))
+
+if __name__ == "__main__":
+    collector = Collector(sys.argv[1])
+    flow = ps.Flow("moving")
+    source = flow.source(numbered(15000, rate=900), name="numbers")
+    source.task(Remembers, name="remembers", parallelism=3).sink(collector, name="out")
+    job = ps.run(flow, master="local-cluster[2,3,1024]")
+    for _ in range(7):
+        before = len(collector.items())
+        while len(collector.items()) < before + 300:
+            time.sleep(0.05)
+        job.boundary()
+    deadline = time.monotonic() + 8
+    while (processes := len(job.metrics().tasks["remembers"].processes)) != 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    ended = job.await_termination(60)
+    rows = collector.items()
+    batches = defaultdict(set)
+    parents = defaultdict(set)
+    for _, replica, pid, batch, parent in rows:
+        batches[replica, pid].add(batch)
+        parents[replica].add(parent)
+    print(json.dumps({
+        "ended": ended,
+        "exact": Counter(row[0] for row in rows) == Counter(expected(15000)),
+        "moved": any(len(seen) > 1 for seen in parents.values()),
+        "stale": [sorted(seen) for seen in batches.values() if max(seen) - min(seen) + 1 != len(seen)],
+        "processes": processes,
+    }))
+    collector.close()
+"""
+
+
+def test_a_replica_that_moves_leaves_nothing_behind(tmp_path: Path) -> None:
+    """No process goes on where another was in between, and none idles for a replica that went elsewhere."""
+    result = ran(MOVING, tmp_path)
+    assert result["ended"]
+    assert result["exact"]
+    assert result["moved"], "seven boundaries, and every replica stayed where it was"
+    assert result["stale"] == []
+    assert result["processes"] == 3
+
+
+def ran(script: str, tmp_path: Path) -> dict[str, Any]:
+    """What a script in a process of its own says last."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path / "collected")],
+        [sys.executable, "-c", script, str(tmp_path / "collected")],
         capture_output=True,
         text=True,
         timeout=150,
@@ -63,7 +123,11 @@ def test_two_executors_carry_the_same_flow(tmp_path: Path) -> None:
         env={**os.environ, "PENSTOCK_TEST": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout.splitlines()[-1])
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_two_executors_carry_the_same_flow(tmp_path: Path) -> None:
+    result = ran(SCRIPT, tmp_path)
     assert result["ended"]
     assert result["exact"]
     assert result["parents"] == 2

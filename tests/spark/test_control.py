@@ -72,6 +72,19 @@ def test_policy_scales_a_running_flow_and_the_recording_can_be_replayed(
     assert len([json.loads(line) for line in replayed.stdout.splitlines()]) == len(snapshots)
 
 
+def test_boundaries_that_the_timer_of_commits_begins_are_not_taken_for_load(
+    spark: SparkSession, collector: Collector
+) -> None:
+    job = ps.run(overloaded(collector, 5000), sampling=0.5, commit="4 s")
+    control = Control(job, ControlPlan("static", AT_ONCE, interval="1 s"))
+    assert job.await_termination(90)
+    control.join(10)
+    refused = {refusal.guard for entry in job.decisions() for refusal in entry.decision.refused}
+    assert "boundary" in refused
+    assert all(entry.effect is None for entry in job.decisions()), "no decision took a boundary"
+    assert_exactly_once(collector.items(), 5000)
+
+
 def test_recommending_changes_nothing(spark: SparkSession, collector: Collector) -> None:
     job = ps.run(overloaded(collector, 3000), sampling=0.5)
     control = Control(job, ControlPlan("ds2", AT_ONCE, interval="1 s", apply=False))

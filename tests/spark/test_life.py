@@ -1,4 +1,4 @@
-"""The state machine of a worker's life against a model: whatever happens in whatever order, nothing is lost."""
+"""The state machine of a worker's life against a model: nothing is lost, in whatever order things happen."""
 
 import struct
 from typing import Any

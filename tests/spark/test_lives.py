@@ -118,7 +118,7 @@ def chained(collector: Collector, follower: Any) -> ps.Flow:
 def test_killed_while_tasks_are_being_chained(
     spark: SparkSession, collector: Collector, tmp_path: Path, killed: str
 ) -> None:
-    """The follower must first work off what it was given: for about a second it retires, and the head waits."""
+    """The follower first works off what it was given: for about a second it retires, and the head waits."""
     job = ps.run(chained(collector, DiesIn("open", tmp_path, pause_s=0.001)))
     wait_for(lambda: len(collector.items()) > 300)
     process = job.metrics().tasks[killed].processes[0]
@@ -210,7 +210,7 @@ def test_deaths_far_apart_are_no_reason_to_give_up(spark: SparkSession, collecto
     flow.source(numbered(COUNT, rate=600), name="numbers").sink(collector, name="out")
     job = ps.run(flow)
     for death in range(4):
-        wait_for(lambda death=death: len(collector.items()) > 200 * (death + 1))  # type: ignore[misc]
+        wait_for(lambda death=death: len(collector.items()) > 200 * (death + 1))
         wait_for(_process_of(job, "numbers", death))
         os.kill(job.metrics().tasks["numbers"].processes[-1], signal.SIGKILL)
     finished(job, collector, {"numbers": 4})

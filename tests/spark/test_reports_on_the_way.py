@@ -1,4 +1,4 @@
-"""Reports between executor and driver over a wire that loses, repeats and delays: each arrives once, in order."""
+"""Reports on a wire that loses, repeats and delays: each arrives at the driver once, in order."""
 
 from typing import Any
 

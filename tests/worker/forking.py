@@ -6,21 +6,27 @@ import time
 from penstock.processes import PROC
 from penstock.worker.context import Out
 
+_SLEEP_S = 60.0
 
-def fork_a_sleeper() -> int:
+STAYS, LEAVES = "stays in the group of its parent", "leads a group of its own"
+
+
+def fork_a_sleeper(*, leaves: bool) -> int:
     """A process that has everything open that its parent has, and does nothing; its number."""
     child = os.fork()
     if child == 0:
-        time.sleep(600)
+        if leaves:
+            os.setsid()
+        time.sleep(_SLEEP_S)
         os._exit(0)
     return child
 
 
 class Forking:
-    """Sends its own process number and that of a process it has forked."""
+    """Sends its own process number and that of a process it has forked, which is as its item says."""
 
-    def process(self, item: object, out: Out) -> None:
-        out((os.getpid(), fork_a_sleeper()))
+    def process(self, item: str, out: Out) -> None:
+        out((os.getpid(), fork_a_sleeper(leaves=item == LEAVES)))
 
 
 def is_gone(pid: int) -> bool:

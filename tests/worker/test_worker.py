@@ -23,7 +23,7 @@ from penstock.worker.context import Context, Out
 from penstock.worker.flow_time import UNKNOWN_NS
 from tests.flow.random_flows import Partitioned
 from tests.spark.items import numbered
-from tests.worker.forking import Forking, goes_within
+from tests.worker.forking import STAYS, Forking, goes_within
 from tests.worker.lone_worker import LoneWorker, lone_worker
 
 LEFT = -signal.SIGKILL
@@ -483,7 +483,7 @@ def test_a_worker_that_cannot_send_reports_and_obeys_all_the_same() -> None:
 def test_what_a_task_forked_goes_with_its_worker() -> None:
     with lone_worker(chain(Forking, form="task")) as worker:
         worker.start("middle")
-        worker.give(1, ["fork"])
+        worker.give(1, [STAYS])
         worker.until(wire.OUT)
         ((own, forked),) = worker.items()
         assert own == worker.pid

@@ -23,7 +23,7 @@ from penstock.flow import Flow
 from penstock.wire import frames as wire
 from penstock.wire.orders import Plan
 from tests.flow.random_flows import Partitioned, ignore
-from tests.worker.forking import Forking, goes_within, is_gone
+from tests.worker.forking import LEAVES, STAYS, Forking, goes_within, is_gone
 from tests.worker.lone_worker import LoneWorker
 
 PATIENCE_S = 20.0
@@ -149,10 +149,10 @@ def executor(start: Start) -> Executor:
     return made
 
 
-def has_forked(worker: LoneWorker) -> int:
+def has_forked(worker: LoneWorker, how: str = STAYS) -> int:
     """Let the worker fork a process that holds its channels; the number of that process."""
     worker.start("fork")
-    worker.give(1, ["fork"])
+    worker.give(1, [how])
     worker.until(wire.OUT)
     ((own, forked),) = worker.items()
     assert own == worker.pid
@@ -186,6 +186,16 @@ def test_a_killed_worker_is_told_of_though_a_process_it_forked_holds_its_channel
     assert goes_within(forked, SOON_S)
     assert time.monotonic() - began_s < SOON_S
     assert answers(other)
+
+
+def test_a_process_that_has_left_the_group_does_not_keep_the_channels_open(executor: Executor) -> None:
+    worker = executor.fork(1)
+    forked = has_forked(worker, LEAVES)
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.until_silent()
+    assert executor.heard() == "exited 1 -9"
+    assert not is_gone(forked)
+    os.kill(forked, signal.SIGKILL)
 
 
 def test_a_worker_is_killed_on_request_with_what_it_forked(executor: Executor) -> None:

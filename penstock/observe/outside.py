@@ -5,9 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 
 import msgspec
-from pyspark.sql import SparkSession
 
-from penstock import processes
 from penstock.flow.layers import Layout
 from penstock.stats.sketch import Sketch
 from penstock.stats.snapshot import ConstraintSpec, Snapshot
@@ -66,13 +64,6 @@ class Outside:
         elapsed_s, busy_s = (now - then for now, then in zip(self._before, before, strict=True))
         # The time of a process that ended unwaited for leaves the sum again.
         return max(0.0, busy_s) / elapsed_s if elapsed_s > 0 else None
-
-
-def cpu_of_everything() -> Callable[[], float] | None:
-    """CPU seconds of this process and all below it, if all of Spark is among them."""
-    spark = SparkSession.getActiveSession()
-    master = None if spark is None else spark.sparkContext.master
-    return processes.cpu_s if master is not None and master.startswith("local") else None
 
 
 def _p95_ms(snapshot: Snapshot, constraint: ConstraintSpec, recent: Mapping[str, Sketch]) -> float | None:

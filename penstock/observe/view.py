@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from penstock.flow.chains import all_chains
 from penstock.flow.layers import Layout
-from penstock.observe.outside import Outside, cpu_of_everything
+from penstock.observe.outside import Outside
 from penstock.observe.reported import Reported
 from penstock.stats.observed import observed
 from penstock.stats.snapshot import Snapshot
@@ -12,13 +12,22 @@ from penstock.wire.orders import Switches
 
 
 class View:
-    """Several may look, each at intervals of their own. `present` gives the layout and switches of now."""
+    """Several may look, each at intervals of their own.
 
-    def __init__(self, reported: Reported, present: Callable[[], tuple[Layout, Switches]]) -> None:
+    `present` gives the layout and switches of now, `cpu_s` the CPU seconds of all the flow consists of, None
+    where that is not all on this machine.
+    """
+
+    def __init__(
+        self,
+        reported: Reported,
+        present: Callable[[], tuple[Layout, Switches]],
+        cpu_s: Callable[[], float] | None,
+    ) -> None:
         self._reported = reported
         self._present = present
         self._window = reported.window()
-        self._outside = Outside(cpu_of_everything())
+        self._outside = Outside(cpu_s)
 
     def snapshot(self, interval_s: float) -> Snapshot:
         """What was measured since the last call, `interval_s` seconds ago, as a policy reads it."""

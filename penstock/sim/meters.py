@@ -141,7 +141,7 @@ class Served:
 _COLUMNS = [field.name for field in fields(Served) if field.name != "via"]
 
 
-class Ledger:
+class Unfinished:
     """Parts whose service is scheduled but not finished; they count when they are finished, not before."""
 
     def __init__(self) -> None:

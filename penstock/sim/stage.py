@@ -18,7 +18,7 @@ from penstock.sim.aggregate import (
 from penstock.sim.arrays import Floats, Ints, fitted, starts_of
 from penstock.sim.arrivals import Arrivals, in_service_order
 from penstock.sim.lindley import start_times
-from penstock.sim.meters import Ledger, Served, TaskMeter
+from penstock.sim.meters import Served, TaskMeter, Unfinished
 from penstock.sim.parts import Emitted, Parts, leaving_by
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Scheduled:
     """Service of one step's arrivals; `shares` is how the work divides over the tasks of a chain."""
 
     items: Emitted
-    ledger: Served
+    booked: Served
     work: Floats
     shares: list[float]
 
@@ -70,7 +70,7 @@ class Stage:
         self._last_arrival = np.zeros(model.replicas)
         self._last_tick = np.zeros(model.replicas)
         self._in_service = Emitted.nothing(model.replicas)
-        self._ledger = Ledger()
+        self._unfinished = Unfinished()
 
     def resize(self, replicas: int, now_s: float) -> None:
         """Change the number of replicas; a replica that goes still finishes what it has."""
@@ -89,7 +89,7 @@ class Stage:
     @property
     def backlog(self) -> int:
         """Items that have arrived and are not finished; what waits for a window's end is finished."""
-        return self._ledger.items if self.model.every_s is not None else self._in_service.time.size
+        return self._unfinished.items if self.model.every_s is not None else self._in_service.time.size
 
     @property
     def waiting(self) -> Ints:
@@ -103,7 +103,7 @@ class Stage:
         self._free_at = np.maximum(self._free_at, now_s) + duration_s
         self._paused_until = now_s + duration_s
         self._in_service = replace(self._in_service, time=self._in_service.time + duration_s)
-        self._ledger.pause(duration_s)
+        self._unfinished.pause(duration_s)
 
     def draw(self, items: int) -> Floats:
         """Seconds of this task's own work on so many items, shipping included, receiving not."""
@@ -122,8 +122,8 @@ class Stage:
         work -= self._work_left(horizon_s)
         # Rounding may leave an idle replica a hair below nothing.
         np.maximum(work, 0.0, out=work)
-        ledger = Served.nothing() if scheduled is None else scheduled.ledger
-        self._ledger.book(ledger, horizon_s, self.meter, own_latency=not self.model.aggregates)
+        booked = Served.nothing() if scheduled is None else scheduled.booked
+        self._unfinished.book(booked, horizon_s, self.meter, own_latency=not self.model.aggregates)
         self._book_busy(work, scheduled, chain)
         fresh = Emitted.nothing(self.replicas) if scheduled is None else scheduled.items
         return self._finish(fresh, horizon_s)
@@ -180,7 +180,7 @@ class Stage:
         own_sum, own_squares = work, float(np.square(service).sum())
         if chain is not None:
             own_sum, own_squares = np.add.reduceat(own, first_item) + opening, float(np.square(own).sum())
-        ledger = Served(
+        booked = Served(
             complete=complete,
             items=size.astype(np.float64),
             read_sum=np.add.reduceat(done, first_item) - work,
@@ -200,7 +200,7 @@ class Stage:
             items = replace(items, origin=random_member(items.origin, counts, chain.group, self._rng))
         served = np.zeros(self.replicas)
         served[arrivals.servers] = np.add.reduceat(work, arrivals.first)
-        return Scheduled(items, ledger, served, shares)
+        return Scheduled(items, booked, served, shares)
 
     def _leaving(
         self, done: Floats, service: Floats, arrivals: Arrivals, counts: Ints, copies: Ints | None

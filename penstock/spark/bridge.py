@@ -46,6 +46,11 @@ class Bridge:
         self._run = self._package.Runs.open(run)
         self._layers: list[Any] = []
 
+    @property
+    def is_local(self) -> bool:
+        """Whether all of Spark is on this machine, below this process."""
+        return (self._spark.sparkContext.master or "").startswith("local")
+
     def publish(self, switches: Switches) -> None:
         """Make new switches known to all workers."""
         self._run.publish(msgspec.json.encode(switches).decode())

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock import processes
 from penstock.control.decision_log import Entry
 from penstock.control.engine import Boundary
 from penstock.durations import Duration, format_ms, milliseconds, seconds
@@ -178,7 +179,8 @@ class Job:
 
     def view(self) -> View:
         """For somebody who looks at intervals of their own."""
-        return View(self._reported, lambda: (self._board.layout, self._board.switches))
+        present = lambda: (self._board.layout, self._board.switches)  # noqa: E731
+        return View(self._reported, present, processes.cpu_s if self._bridge.is_local else None)
 
     def serve_metrics(self, address: str | int) -> str:
         """Let Prometheus scrape the flow at `[HOST:]PORT`, this machine only without a host; the URL.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.flow.graph import OnError
+from penstock.io.part_file import PartFile
 
 _REPR_LIMIT = 2000
 
@@ -28,6 +29,7 @@ class Failures:
         self._replica = replica
         self._policy = policy
         self._dead_letters = dead_letters
+        self._letters: PartFile | None = None
         self._fail = fail
 
     def item_failed(self, item: Any, problem: BaseException) -> None:
@@ -43,6 +45,11 @@ class Failures:
         """An error outside any item (open, timer, flush, close, a source): always fatal."""
         trace = "".join(traceback.format_exception(problem))
         self._report(f"{where} raised {type(problem).__name__}: {problem}\n{trace}")
+
+    def flush(self) -> None:
+        """A batch is about to be committed: dead letters of its items are on the disk first."""
+        if self._letters is not None:
+            self._letters.sync()
 
     def _handle(self, item: Any, problem: str, trace: str) -> None:
         shown = _shown(item)
@@ -63,9 +70,9 @@ class Failures:
         }
         path = Path(self._dead_letters) / f"{self._task}-{self._replica}.jsonl"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(letter) + "\n")
+            if self._letters is None:
+                self._letters = PartFile.append_to(path)
+            self._letters.write_line(json.dumps(letter).encode())
         except OSError as full:
             self._report(
                 f"{problem}\nitem: {shown}\nand its dead letter could not be written to {path}: {full}"

@@ -59,6 +59,7 @@ class Runner:
     def flush(self) -> None:
         """Call `flush()`: a batch is about to be committed."""
         self._guard("flush()", self._body.flush)
+        self._guard("writing dead letters", self.failures.flush)
 
     def close(self) -> None:
         """Call `close()`; what it sends still arrives."""

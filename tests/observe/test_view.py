@@ -47,7 +47,7 @@ def processed(view: View) -> float | None:
 
 def test_everybody_sees_what_came_since_they_looked() -> None:
     placed, reported = layout(), Reported()
-    often, seldom = (View(reported, lambda: (placed, switches(placed))) for _ in range(2))
+    often, seldom = (View(reported, lambda: (placed, switches(placed)), None) for _ in range(2))
     reported.add(report("work", 100))
     assert processed(often) == 100
     reported.add(report("work", 30))
@@ -59,7 +59,7 @@ def test_everybody_sees_what_came_since_they_looked() -> None:
 def test_it_shows_the_switches_and_the_layout_of_now() -> None:
     placed = layout()
     present = [(placed, switches(placed))]
-    view = View(Reported(), lambda: present[-1])
+    view = View(Reported(), lambda: present[-1], None)
     before = view.snapshot(1.0)
     resized = placed.with_pools({"work": 7})
     present.append(
@@ -88,7 +88,7 @@ def test_it_shows_the_switches_and_the_layout_of_now() -> None:
 
 def test_what_waits_between_tasks_is_told() -> None:
     placed, reported = layout(), Reported()
-    view = View(reported, lambda: (placed, switches(placed)))
+    view = View(reported, lambda: (placed, switches(placed)), None)
     reported.add(report("numbers", 10, sent={"numbers->work": 10}))
     reported.add(report("work", 4, items_in=4))
     assert view.snapshot(1.0).tasks["work"].backlog_total == 6

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.spark import checkpoint as checkpoint_module
 from penstock.spark.checkpoint import TemporaryCheckpoint, check_sources, checkpoint_address
 from penstock.testing.collector import Collector
 from penstock.wire.orders import Position
@@ -169,7 +169,7 @@ def test_stop_tells_what_went_wrong_in_the_drain_and_commits_nothing(
 def test_only_temporary_checkpoints_of_the_dead_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint_module.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     dead = subprocess.run(
         [
             sys.executable,

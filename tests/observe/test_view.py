@@ -92,3 +92,12 @@ def test_what_waits_between_tasks_is_told() -> None:
     reported.add(report("numbers", 10, sent={"numbers->work": 10}))
     reported.add(report("work", 4, items_in=4))
     assert view.snapshot(1.0).tasks["work"].backlog_total == 6
+
+
+def test_cores_are_told_where_all_is_on_this_machine() -> None:
+    placed = layout()
+    busy_s = iter([10.0, 10.5])
+    local = View(Reported(), lambda: (placed, switches(placed)), lambda: next(busy_s))
+    elsewhere = View(Reported(), lambda: (placed, switches(placed)), None)
+    assert (local.snapshot(1.0).cores_used or 0.0) > 0
+    assert elsewhere.snapshot(1.0).cores_used is None

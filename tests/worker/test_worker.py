@@ -220,7 +220,7 @@ def test_an_unknown_clock_is_stamped_as_unknown_until_it_is_learned() -> None:
         for sequence in itertools.count(2):
             worker.give(sequence, [sequence], tags=[Tag(0, UNKNOWN_NS, UNKNOWN_NS)])
             worker.until(wire.OUT)
-            if worker.out[-1][2].ship_ns != UNKNOWN_NS:
+            if worker.out[-1][2].tags[0].emit_ns != UNKNOWN_NS:
                 break
         before, after = worker.out[0][2], worker.out[-1][2]
         assert (before.ship_ns, before.tags[0].emit_ns) == (UNKNOWN_NS, UNKNOWN_NS)

@@ -68,6 +68,11 @@ class Window:
         return merge_all(summarise_executors(replicas.values(), channels.values()).values())
 
 
+_Process = tuple[str, int, int]
+_Tasks = dict[tuple[str, int], WorkerReport]
+_LEAVING = 100
+
+
 @dataclass(slots=True)
 class _Totals:
     """What processes did together, living or gone."""
@@ -101,7 +106,8 @@ class Reported:
     def __init__(self) -> None:
         self.failure: Failure | None = None
         # Not by process id alone: executors on other hosts have the same numbers.
-        self._living: dict[tuple[str, int], dict[tuple[str, int], WorkerReport]] = {}
+        self._living: dict[_Process, _Tasks] = {}
+        self._leaving: dict[_Process, _Tasks] = {}  # gone, but a last report may still be on another way
         self._past: dict[str, _Totals] = {}
         self._windows: list[Window] = []
         self._lock = threading.Lock()  # one thread collects reports, others look at them
@@ -125,13 +131,19 @@ class Reported:
     def _count(self, executor: str, report: Report) -> None:
         if report.worker is not None:
             worker = report.worker
-            process = self._living.setdefault((executor, worker.pid), {})
+            who = (executor, worker.pid, worker.born_ns)
+            process = self._leaving.get(who)
+            if process is None:
+                process = self._living.setdefault(who, {})
             process[worker.task, worker.serial] = worker
         if report.restarted is not None:
             self._past.setdefault(report.restarted.task, _Totals()).restarts += 1
         if report.gone is not None:
-            for worker in self._living.pop((executor, report.gone), {}).values():
-                self._past.setdefault(worker.task, _Totals()).add(worker)
+            for who in [who for who in self._living if who[:2] == (executor, report.gone)]:
+                self._leaving[who] = self._living.pop(who)
+            while len(self._leaving) > _LEAVING:
+                for worker in self._leaving.pop(next(iter(self._leaving))).values():
+                    self._past.setdefault(worker.task, _Totals()).add(worker)
 
     def window(self) -> Window:
         """Of what is measured from now on; everybody who wants to look at intervals of their own has one."""
@@ -145,8 +157,9 @@ class Reported:
                 task: replace(past, sent=dict(past.sent), latency=past.latency)
                 for task, past in self._past.items()
             }
-            living = [worker for process in self._living.values() for worker in process.values()]
-        for worker in living:
+            known = [*self._living.values(), *self._leaving.values()]
+            single = [worker for process in known for worker in process.values()]
+        for worker in single:
             totals.setdefault(worker.task, _Totals()).add(worker)
         return totals
 
@@ -169,7 +182,7 @@ class Reported:
             task.envelopes_out, task.restarts = total.envelopes_out, total.restarts
             task.skipped, task.dead_lettered = total.skipped, total.dead_lettered
         with self._lock:
-            for (_, pid), process in self._living.items():
+            for (_, pid, _), process in self._living.items():
                 for name in {task for task, _ in process}:
                     tasks[name].processes.append(pid)
         return Metrics(tasks, {name: total.latency for name, total in totals.items() if total.latency.count})

@@ -4,7 +4,10 @@ import re
 
 from penstock.wire.reports import Failure
 
-_OURS = re.compile(r"org\.penstock\.bridge\.FlowException: (.*)")
+_OURS = re.compile(
+    r"org\.penstock\.bridge\.FlowException: (.*?)(?=\n\s*\tat |\n\nDriver stacktrace|\nCaused by: |\Z)",
+    re.DOTALL,
+)
 _SLOTS = re.compile(r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT.*?needs (\d+).*?only (\d+)", re.DOTALL)
 _NOISE = re.compile(r"^\[STREAM_FAILED\].*?terminated with exception: ", re.DOTALL)
 

@@ -8,7 +8,10 @@ from penstock.stats.report import ChannelReport, ReplicaReport
 
 
 class WorkerReport(msgspec.Struct, frozen=True):
-    """Totals of one task in one worker process since it began there."""
+    """Totals of one task in one worker process since it began there.
+
+    Numbers of processes are used again; `born_ns` tells two with the same number apart.
+    """
 
     task: str
     replica: int
@@ -21,6 +24,7 @@ class WorkerReport(msgspec.Struct, frozen=True):
     latency_ms: dict[str, Any]
     sent: dict[str, int] = {}
     serial: int = 0
+    born_ns: int = 0
 
 
 class Restart(msgspec.Struct, frozen=True):

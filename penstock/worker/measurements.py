@@ -216,6 +216,7 @@ class Measurements:
             "replica": self._replica,
             "pid": os.getpid(),
             "serial": self._serial,
+            "born_ns": self._outbox.born_ns,
             "items_in": self.items_in + self.chained_in - self._chained_counted,
             "items_out": sum(stream.shipped_items + stream.handed_on for stream in self._sends),
             "envelopes_out": sum(stream.shipped_envelopes for stream in self._sends),

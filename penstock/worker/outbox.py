@@ -140,6 +140,7 @@ class Outbox:
     def __init__(self, send: Callable[[bytes], None], replica: int, *, with_ids: bool) -> None:
         self.lock = threading.RLock()  # an item that cannot be shipped may be reported while shipping
         self.replica = replica
+        self.born_ns = time.monotonic_ns()
         self.time = FlowTime()
         self.with_ids = with_ids
         self.streams: list[OutStream] = []

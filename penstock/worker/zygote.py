@@ -20,6 +20,7 @@ import socket
 import struct
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -40,10 +41,11 @@ class Zygote:
         self._events = events
         self._tokens: dict[int, str] = {}
         self._channels: dict[int, list[socket.socket]] = {}
+        self._wake: tuple[int, ...] = ()
 
     def serve(self) -> None:
         """Obey until stdin ends."""
-        wake_in, wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        wake_in, wake_out = self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_out, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         pending = b""
@@ -83,14 +85,21 @@ class Zygote:
         ]
         pid = os.fork()
         if pid == 0:
-            for channel in [channel for others in self._channels.values() for channel in others]:
-                channel.close()
-            _be_worker(self._plan, channels)
+            _be_worker(self._plan, channels, self._let_go)
         with contextlib.suppress(OSError):  # the child does the same: whoever comes first
             os.setpgid(pid, pid)
         self._tokens[pid] = token
         self._channels[pid] = channels
         self._say(f"forked {token} {pid}")
+
+    def _let_go(self) -> None:
+        """In a child: close what is the parent's alone, so that its death is seen while the child lives."""
+        signal.set_wakeup_fd(-1)
+        for channel in [channel for others in self._channels.values() for channel in others]:
+            channel.close()
+        self._events.close()
+        for descriptor in self._wake:
+            os.close(descriptor)
 
     def _reap(self) -> None:
         while True:
@@ -100,8 +109,11 @@ class Zygote:
                 return
             if pid == 0:
                 return
-            token = self._tokens.pop(pid)
-            _kill_group(pid)  # what it had forked
+            token = self._tokens.pop(pid, None)
+            if token is None:
+                continue  # no worker: something that a module started when it was imported
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)  # what it had forked
             self._say(f"exited {token} {os.waitstatus_to_exitcode(status)}")
             for channel in self._channels.pop(pid):
                 with contextlib.suppress(OSError):
@@ -128,11 +140,11 @@ def _kill_group(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def _be_worker(plan: Plan, channels: list[socket.socket]) -> NoReturn:
+def _be_worker(plan: Plan, channels: list[socket.socket], let_go: Callable[[], None]) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
-        signal.set_wakeup_fd(-1)
+        let_go()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         null = os.open(os.devnull, os.O_RDONLY)

@@ -1,5 +1,6 @@
 """What the driver knows from reports: totals over processes that come and go."""
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -85,15 +86,21 @@ def test_totals_outlast_their_processes(events: list[Any]) -> None:
     reported = Reported()
     living: dict[tuple[str, int], dict[str, int]] = {}
     past = {"a": 0, "b": 0}
+    lives: Counter[tuple[str, int]] = Counter()
     for executor, pid, *report in events:
         if report:
             task, count = report
-            reported.add(
-                worker(task, 0, pid, [1.0] * count, executor=executor, items_in=count, sent={"s": count})
-            )
+            told = {
+                "executor": executor,
+                "items_in": count,
+                "sent": {"s": count},
+                "born_ns": lives[executor, pid],
+            }
+            reported.add(worker(task, 0, pid, [1.0] * count, **told))
             living.setdefault((executor, pid), {})[task] = count
         else:
             reported.add(said(executor, gone=pid))
+            lives[executor, pid] += 1
             for task, count in living.pop((executor, pid), {}).items():
                 past[task] += count
     metrics = totals_of(reported, "a", "b")
@@ -118,6 +125,16 @@ def test_gone_is_a_process_of_one_executor() -> None:
     reported.add(said("e2", gone=7))
     task = totals_of(reported, "t").tasks["t"]
     assert (task.items_in, task.processes) == (35, [])
+
+
+def test_a_last_report_that_comes_after_the_news_of_the_end_counts_once() -> None:
+    """The final report and the end of a process come by different channels."""
+    reported = Reported()
+    reported.add(worker(pid=1, items_in=10, born_ns=5))
+    reported.add(said(gone=1))
+    reported.add(worker(pid=1, items_in=12, born_ns=5))
+    task = totals_of(reported, "t").tasks["t"]
+    assert (task.items_in, task.processes) == (12, [])
 
 
 def test_somebody_who_never_reported_may_go() -> None:
@@ -146,12 +163,21 @@ def test_memory_does_not_grow_with_the_processes_that_were() -> None:
         executor, pid, task = f"e{number % 7}", number % 1000, "ab"[number % 2]
         reported.add(
             worker(
-                task, number % 5, pid, [2.0], executor=executor, items_in=3, sent={f"{task}->k": 3}, skipped=1
+                task,
+                number % 5,
+                pid,
+                [2.0],
+                executor=executor,
+                items_in=3,
+                sent={f"{task}->k": 3},
+                skipped=1,
+                born_ns=number,
             )
         )
         reported.add(said(executor, gone=pid))
         reported.add(said(executor, restarted={"task": task, "replica": 0, "how": "exit 9"}))
     assert reported._living == {}
+    assert len(reported._leaving) <= 100
     assert set(reported._past) == {"a", "b"}
     for task, past in totals_of(reported, "a", "b").tasks.items():
         assert (past.items_in, past.skipped, past.restarts, past.processes) == (15_000, 5000, 5000, [])

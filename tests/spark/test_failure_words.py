@@ -19,6 +19,17 @@ Caused by: java.io.IOException: Broken pipe
 
 Driver stacktrace: SQLSTATE: XXKST"""
 
+LONG = f"""[STREAM_FAILED] Query {QUERY} terminated with exception: Job aborted due to stage failure: \
+Task 0 in stage 0.0 failed 1 times, most recent failure: Lost task 0.0 in stage 0.0 (TID 0) (127.0.0.1 \
+executor driver): org.penstock.bridge.FlowException: the flow cannot be loaded in a worker:
+Traceback (most recent call last):
+  File "zygote.py", line 9, in main
+ModuleNotFoundError: No module named 'mine'
+\tat org.penstock.bridge.Zygote.awaitReady(Zygote.java:90)
+\tat org.penstock.bridge.Workers.zygote(Workers.java:40)
+
+Driver stacktrace: SQLSTATE: XXKST"""
+
 SPARKS = f"""[STREAM_FAILED] Query {QUERY} terminated with exception: Job aborted due to stage failure: \
 Task 0 in stage 2.0 failed 1 times, most recent failure: Lost task 0.0 in stage 2.0 (TID 3) (10.0.0.7 \
 executor 1): java.lang.OutOfMemoryError: Java heap space
@@ -118,3 +129,10 @@ def test_no_stack_no_address_of_a_query(text: str) -> None:
 
 def test_a_failure_is_told_whatever_the_query_knows_of_it() -> None:
     assert failure_words("sums", None, ValueError("broken")) == 'flow "sums": broken'
+
+
+def test_all_of_our_own_words_are_kept() -> None:
+    assert first_words(LONG) == (
+        "the flow cannot be loaded in a worker:\nTraceback (most recent call last):\n"
+        "  File \"zygote.py\", line 9, in main\nModuleNotFoundError: No module named 'mine'"
+    )

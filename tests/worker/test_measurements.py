@@ -13,7 +13,7 @@ from penstock.worker.measurements import Measurements, process_report
 
 
 def measurements(task: str) -> Measurements:
-    outbox: Any = SimpleNamespace(behind_ns=0, time=SimpleNamespace(ahead_ns=0))
+    outbox: Any = SimpleNamespace(behind_ns=0, born_ns=0, time=SimpleNamespace(ahead_ns=0))
     failures: Any = SimpleNamespace(skipped=0, dead_lettered=0)
     return Measurements(task, 0, "read_ready", [], failures, ["a->b"], outbox)
 

@@ -262,3 +262,32 @@ def test_an_executor_that_ends_before_the_plan_is_whole(start: Start) -> None:
     executor.hang_up()
     assert executor.heard() is None
     assert executor.process.wait(PATIENCE_S) == 0
+
+
+class StartsSomething:
+    """A plan whose loading starts a process that soon ends, as a module may do when it is imported."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _with_a_child, (cloudpickle.dumps(Plan(flow().graph(), "nowhere")),)
+
+
+def _with_a_child(plan: bytes) -> object:
+    if os.fork() == 0:
+        time.sleep(0.2)
+        os._exit(0)
+    return cloudpickle.loads(plan)
+
+
+def test_a_child_that_is_no_worker_harms_nobody(start: Start) -> None:
+    executor = start(sent(cloudpickle.dumps(StartsSomething())))
+    assert executor.heard() == "ready"
+    worker = executor.fork(1)
+    time.sleep(0.5)
+    assert answers(worker)
+    assert executor.process.poll() is None
+
+
+def test_the_death_of_the_parent_is_seen_while_its_workers_live(executor: Executor) -> None:
+    executor.fork(1)
+    executor.process.kill()
+    assert executor.events.get(timeout=SOON_S) is None

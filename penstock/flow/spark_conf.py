@@ -8,7 +8,7 @@ EXTENSIONS: Final = "org.apache.spark.penstock.Extensions"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfEntry:
     """A Spark setting; a `fixed` one stays as it is, and a `listed` one takes the user's classes too."""
 
     key: str
@@ -18,66 +18,66 @@ class Setting:
     listed: bool = False
 
 
-SETTINGS: Final = (
-    Setting("spark.plugins", PLUGIN, "the control path to the executors", fixed=True, listed=True),
-    Setting(
+CONF: Final = (
+    ConfEntry("spark.plugins", PLUGIN, "the control path to the executors", fixed=True, listed=True),
+    ConfEntry(
         "spark.sql.extensions", EXTENSIONS, "pools change their size between batches", fixed=True, listed=True
     ),
-    Setting(
+    ConfEntry(
         "spark.dynamicAllocation.enabled",
         "false",
         "real-time mode refuses it; Penstock scales by itself",
         fixed=True,
     ),
-    Setting(
+    ConfEntry(
         "spark.speculation", "false", "real-time mode refuses it; an item must not run twice", fixed=True
     ),
-    Setting(
+    ConfEntry(
         "spark.sql.unionOutputPartitioning", "false", "a union would hold one of its inputs back", fixed=True
     ),
-    Setting("spark.task.maxFailures", "1", "a retried task would send its items twice", fixed=True),
-    Setting(
+    ConfEntry("spark.task.maxFailures", "1", "a retried task would send its items twice", fixed=True),
+    ConfEntry(
         "spark.shuffle.streaming.networkBufferSize",
         "64",
         "every row leaves at once: envelopes are the only batching",
     ),
-    Setting(
+    ConfEntry(
         "spark.shuffle.streaming.networkBufferMaxWaitTimeMs",
         "1000",
         "no row waits for this timer, so it may be slow and cost nothing",
     ),
-    Setting(
+    ConfEntry(
         "spark.shuffle.streaming.writerMaxMemory",
         "1",
         "few rows wait in the network: back-pressure comes early",
     ),
-    Setting(
+    ConfEntry(
         "spark.shuffle.streaming.readerMaxMemory",
         "262144",
         "few rows wait before a task: back-pressure comes early",
     ),
-    Setting(
+    ConfEntry(
         "spark.sql.adaptive.enabled",
         "false",
         "adaptive plans would change the number of replicas",
         fixed=True,
     ),
-    Setting(
+    ConfEntry(
         "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart",
         "false",
         "a driver killed in its first commit leaves a torn file, which must not block the next start",
         fixed=True,
     ),
-    Setting("spark.locality.wait", "0", "a batch starts at once, wherever there is room"),
-    Setting("spark.driver.host", "127.0.0.1", "the driver is reached from this machine only"),
-    Setting("spark.driver.bindAddress", "127.0.0.1", "the driver is reached from this machine only"),
-    Setting("spark.driver.memory", "2g", "room for the buffers of many replicas"),
-    Setting("spark.ui.enabled", "false", "one page less that listens"),
-    Setting("spark.ui.showConsoleProgress", "false", "a batch of minutes has no progress bar"),
-    Setting("spark.log.level", "ERROR", "Spark warns of every row larger than its network buffer"),
+    ConfEntry("spark.locality.wait", "0", "a batch starts at once, wherever there is room"),
+    ConfEntry("spark.driver.host", "127.0.0.1", "the driver is reached from this machine only"),
+    ConfEntry("spark.driver.bindAddress", "127.0.0.1", "the driver is reached from this machine only"),
+    ConfEntry("spark.driver.memory", "2g", "room for the buffers of many replicas"),
+    ConfEntry("spark.ui.enabled", "false", "one page less that listens"),
+    ConfEntry("spark.ui.showConsoleProgress", "false", "a batch of minutes has no progress bar"),
+    ConfEntry("spark.log.level", "ERROR", "Spark warns of every row larger than its network buffer"),
 )
 
 
 def describe() -> list[str]:
     """Each setting with its reason, one line each."""
-    return [f"{s.key} = {s.value}  ({'fixed' if s.fixed else 'default'}: {s.why})" for s in SETTINGS]
+    return [f"{s.key} = {s.value}  ({'fixed' if s.fixed else 'default'}: {s.why})" for s in CONF]

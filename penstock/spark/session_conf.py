@@ -4,37 +4,37 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.flow.errors import FlowError
-from penstock.flow.spark_conf import SETTINGS, Setting
+from penstock.flow.spark_conf import CONF, ConfEntry
 
 JAR = Path(__file__).parent / "jars" / "penstock-bridge.jar"
 
 
 def merged(user: Mapping[str, str]) -> dict[str, str]:
     """The settings for a session: the user's over ours; a conflict with a fixed one is refused."""
-    together = {setting.key: setting.value for setting in SETTINGS}
+    together = {entry.key: entry.value for entry in CONF}
     together |= {key: str(value) for key, value in user.items()}
-    for setting in SETTINGS:
-        wanted = together[setting.key]
-        if not setting.fixed or _agrees(setting, wanted):
+    for entry in CONF:
+        wanted = together[entry.key]
+        if not entry.fixed or _agrees(entry, wanted):
             continue
-        if not setting.listed:
+        if not entry.listed:
             raise FlowError(
-                f"setting {setting.key}={wanted} cannot be used with Penstock, which needs {setting.value}"
-                f" ({setting.why}); remove it"
+                f"setting {entry.key}={wanted} cannot be used with Penstock, which needs {entry.value}"
+                f" ({entry.why}); remove it"
             )
-        together[setting.key] = ",".join([*_classes(wanted), setting.value])
+        together[entry.key] = ",".join([*_classes(wanted), entry.value])
     return together
 
 
-def missing_from(present: Mapping[str, str]) -> list[Setting]:
+def missing_from(present: Mapping[str, str]) -> list[ConfEntry]:
     """The fixed settings that a session started by somebody else lacks."""
-    return [s for s in SETTINGS if s.fixed and not _agrees(s, present.get(s.key, ""))]
+    return [s for s in CONF if s.fixed and not _agrees(s, present.get(s.key, ""))]
 
 
-def _agrees(setting: Setting, value: str) -> bool:
-    if setting.listed:
-        return setting.value in _classes(value)
-    return value.strip().lower() == setting.value
+def _agrees(entry: ConfEntry, value: str) -> bool:
+    if entry.listed:
+        return entry.value in _classes(value)
+    return value.strip().lower() == entry.value
 
 
 def _classes(value: str) -> list[str]:

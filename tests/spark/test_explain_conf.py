@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from penstock.flow import Flow
-from penstock.flow.spark_conf import SETTINGS, describe
+from penstock.flow.spark_conf import CONF, describe
 from penstock.spark.session_conf import merged
 from tests.flow.random_flows import Partitioned
 
@@ -15,9 +15,9 @@ def test_every_setting_is_shown_with_its_reason() -> None:
     shown = flow.explain().split("\nSpark settings\n")[1].splitlines()
     assert shown == [f"  {line}" for line in describe()]
     applied = merged({})
-    for setting, line in zip(SETTINGS, shown, strict=True):
-        kind = "fixed" if setting.fixed else "default"
-        assert line == f"  {setting.key} = {applied[setting.key]}  ({kind}: {setting.why})"
+    for entry, line in zip(CONF, shown, strict=True):
+        kind = "fixed" if entry.fixed else "default"
+        assert line == f"  {entry.key} = {applied[entry.key]}  ({kind}: {entry.why})"
 
 
 def test_explaining_imports_no_spark() -> None:

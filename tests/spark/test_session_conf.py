@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.flow.errors import FlowError
-from penstock.flow.spark_conf import EXTENSIONS, PLUGIN, SETTINGS, Setting
+from penstock.flow.spark_conf import CONF, EXTENSIONS, PLUGIN, ConfEntry
 from penstock.spark.session_conf import merged, missing_from
 
-FIXED = [setting for setting in SETTINGS if setting.fixed and not setting.listed]
-free = st.sampled_from([setting.key for setting in SETTINGS if not setting.fixed])
+FIXED = [entry for entry in CONF if entry.fixed and not entry.listed]
+free = st.sampled_from([entry.key for entry in CONF if not entry.fixed])
 
 
 def test_without_wishes_everything_is_ours() -> None:
-    assert merged({}) == {setting.key: setting.value for setting in SETTINGS}
-    assert len(merged({})) == len(SETTINGS)
+    assert merged({}) == {entry.key: entry.value for entry in CONF}
+    assert len(merged({})) == len(CONF)
 
 
 @given(st.dictionaries(free | st.just("spark.acme"), st.text()))
@@ -35,18 +35,18 @@ def test_what_is_not_fixed_is_the_users(user: dict[str, str]) -> None:
     ],
 )
 def test_what_cannot_work_is_refused_with_its_reason(key: str, value: str, needed: str) -> None:
-    (setting,) = [s for s in SETTINGS if s.key == key]
+    (entry,) = [s for s in CONF if s.key == key]
     with pytest.raises(FlowError) as caught:
         merged({key: value})
     assert str(caught.value) == (
-        f"setting {key}={value} cannot be used with Penstock, which needs {needed} ({setting.why}); remove it"
+        f"setting {key}={value} cannot be used with Penstock, which needs {needed} ({entry.why}); remove it"
     )
 
 
-@pytest.mark.parametrize("setting", FIXED, ids=lambda setting: setting.key)
-def test_what_is_needed_may_be_said_in_any_spelling(setting: Setting) -> None:
-    said = f" {setting.value.upper()} "
-    assert merged({setting.key: said})[setting.key] == said
+@pytest.mark.parametrize("entry", FIXED, ids=lambda entry: entry.key)
+def test_what_is_needed_may_be_said_in_any_spelling(entry: ConfEntry) -> None:
+    said = f" {entry.value.upper()} "
+    assert merged({entry.key: said})[entry.key] == said
 
 
 @pytest.mark.parametrize(("key", "ours"), [("spark.plugins", PLUGIN), ("spark.sql.extensions", EXTENSIONS)])
@@ -57,7 +57,7 @@ def test_own_plugins_and_extensions_stand_beside_ours(key: str, ours: str) -> No
 
 
 def test_a_foreign_session_lacks_what_is_fixed() -> None:
-    assert missing_from({}) == [setting for setting in SETTINGS if setting.fixed]
+    assert missing_from({}) == [entry for entry in CONF if entry.fixed]
     present = merged({"spark.plugins": "com.acme.Audit"})
     assert missing_from(present) == []
     assert [s.key for s in missing_from({**present, "spark.plugins": "com.acme.Audit"})] == ["spark.plugins"]

@@ -5,11 +5,16 @@ import re
 from penstock.wire.reports import Failure
 
 _OURS = re.compile(
-    r"org\.penstock\.bridge\.FlowException: (.*?)(?=\n\s*\tat |\n\nDriver stacktrace|\nCaused by: |\Z)",
+    r"org\.penstock\.bridge\.Flow(?:Exception|Broken): (.*?)(?=\n\s*\tat |\n\nDriver stacktrace|\nCaused by: |\Z)",
     re.DOTALL,
 )
 _SLOTS = re.compile(r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT.*?needs (\d+).*?only (\d+)", re.DOTALL)
 _NOISE = re.compile(r"^\[STREAM_FAILED\].*?terminated with exception: ", re.DOTALL)
+
+
+def is_users(text: str) -> bool:
+    """Whether an error of Spark comes from the user's code, so that another start would not help."""
+    return "org.penstock.bridge.FlowBroken" in text
 
 
 def failure_words(flow: str, failure: Failure | None, error: object) -> str:

@@ -1,7 +1,9 @@
 """A bench of this checkout and of another one, in turn, and their medians against each other.
 
-Contestants alternate, A B, B A, A B and so on, so that a machine that gets slower or faster meets both. A
-turn that was disturbed is repeated, a few times at most; after that it counts, and the result says so.
+Each contestant is a process that stays from turn to turn; its first turn, in which Java is still compiling,
+does not count. Contestants alternate, A B, B A, A B and so on, so that a machine that gets slower or faster
+meets both. A turn that was disturbed is repeated, a few times at most; after that it counts, and the result
+says so.
 """
 
 import os
@@ -57,6 +59,9 @@ class Place:
 class Progress(Protocol):
     """Who wants to know how far a contest is."""
 
+    def warms_up(self, bench: str, contestant: str) -> None:
+        """A turn that does not count begins."""
+
     def begins(self, place: Place) -> None:
         """A turn begins."""
 
@@ -98,6 +103,9 @@ class Contest:
         """All turns of one bench."""
         counted: list[Turn] = []
         tried: list[float] = []
+        for contestant in (THIS, AGAINST):
+            self.progress.warms_up(bench, contestant)
+            self.contestants[contestant](bench)
         for number, contestant in enumerate(order(self.turns), start=1):
             for attempt in range(1, REPEATS + 2):
                 mean_s = sum(tried) / len(tried) if tried else GUESSED_TURN_S

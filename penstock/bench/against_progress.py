@@ -12,6 +12,9 @@ class Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
 
+    def warms_up(self, bench: str, contestant: str) -> None:
+        self._say(f"bench {bench}: {contestant} warms up")
+
     def begins(self, place: Place) -> None:
         again = f", attempt {place.attempt}" if place.attempt > 1 else ""
         left_min = place.left_s / 60

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +13,19 @@ from typing import Any
 import msgspec
 
 import penstock
-from penstock.bench.own_session import Finished, run_in_own_session
+from penstock.bench.own_session import ANSWER, OwnSession, SessionEndedError
 
 BUILD_BRIDGE = Path("penstock", "spark", "build_bridge.py")
 WHERE = "import penstock; print(penstock.__file__)"
-COMMAND = "from penstock.cli.main import app; app()"
+# What every version has; the process stays, so that what Java has compiled serves the next turn too.
+TURNS = f"""
+import sys
+from penstock.bench.harness import Effort
+from penstock.bench.registry import find
+for name in sys.stdin:
+    print({ANSWER!r} + find(name.strip())(Effort.QUICK).to_json(), flush=True)
+"""
 TURN_TIMEOUT_S = 900.0
-PASSED_OR_FAILED = (0, 1)
 LAST_LINES = 15
 
 
@@ -89,30 +97,24 @@ class Checkout:
                 "uninstall the Penstock that hides it, or install that one with `make setup`"
             )
 
-    def run(self, bench: str) -> Ran:
-        """The quick form of a bench, whose own bars may be kept or missed."""
-        command = [sys.executable, "-c", COMMAND, "bench", bench, "--quick", "--json"]
-        with tempfile.TemporaryDirectory(prefix="penstock-against-") as empty:
-            finished = run_in_own_session(
-                command,
-                environment=self._environment(),
-                directory=Path(empty),
-                timeout_s=TURN_TIMEOUT_S,
-            )
-        if finished is None:
-            raise CheckoutError(f"{self.root}: bench {bench} was not done after {TURN_TIMEOUT_S:.0f} s")
-        return Ran(self._report(bench, finished), finished.neighbours_cores, finished.stolen_cores)
+    @contextmanager
+    def contestant(self) -> Iterator[Callable[[str], Ran]]:
+        """A function that runs the quick form of a bench, whose own bars may be kept or missed."""
+        with (
+            tempfile.TemporaryDirectory(prefix="penstock-against-") as empty,
+            OwnSession(
+                [sys.executable, "-c", TURNS], environment=self._environment(), directory=Path(empty)
+            ) as session,
+        ):
+            yield lambda bench: self._turn(session, bench)
 
-    def _report(self, bench: str, finished: Finished) -> Report:
-        lines = finished.out.splitlines()
-        if finished.code in PASSED_OR_FAILED and lines:
-            try:
-                return msgspec.json.decode(lines[-1], type=Report)
-            except msgspec.DecodeError:
-                pass
-        raise CheckoutError(
-            f"{self.root}: bench {bench} gave no figures (exit code {finished.code})\n{_end_of(finished.err)}"
-        )
+    def _turn(self, session: OwnSession, bench: str) -> Ran:
+        try:
+            answered = session.ask(bench, TURN_TIMEOUT_S)
+            report = msgspec.json.decode(answered.text, type=Report)
+        except (SessionEndedError, msgspec.DecodeError) as problem:
+            raise CheckoutError(f"{self.root}: bench {bench} gave no figures: {problem}") from None
+        return Ran(report, answered.neighbours_cores, answered.stolen_cores)
 
     def _python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Where a turn runs, too: in an empty directory, because Python finds what is beside it first."""

@@ -1,64 +1,115 @@
-"""A command in a session of its own: what it said, and what its neighbours on the machine did meanwhile."""
+"""A process in a session of its own that answers questions, and what its neighbours did meanwhile.
+
+A question is a line of its standard input. Its answer is the next line of its standard output that begins
+with `ANSWER`; whatever else it says there is passed over.
+"""
 
 import os
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from penstock.bench.neighbours import look, neighbours_cpu_s, stolen_s
 
+ANSWER = "answer: "
 ENDS_WITHIN_S = 10.0
 LOOK_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A command that came to its end; how many cores neighbours took and were stolen, while it ran."""
+class SessionEndedError(RuntimeError):
+    """The process ended, or did not answer in time; the message is the end of what it said."""
 
-    code: int
-    out: str
-    err: str
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer; how many cores neighbours took and were stolen until it came."""
+
+    text: str
     neighbours_cores: float
     stolen_cores: float
 
 
-def run_in_own_session(
-    command: Sequence[str], *, environment: Mapping[str, str], directory: Path, timeout_s: float
-) -> Finished | None:
-    """Run it and wait until all of its processes are gone; None if it was stopped after the timeout."""
-    before, began_s = look(), time.monotonic()
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        child = subprocess.Popen(
+class OwnSession(AbstractContextManager["OwnSession"]):
+    """Ends with all of its processes when it is closed, or when this process is terminated meanwhile."""
+
+    def __init__(self, command: Sequence[str], *, environment: Mapping[str, str], directory: Path) -> None:
+        self._said: queue.Queue[str | None] = queue.Queue()
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the session
+        self._child = subprocess.Popen(
             command,
             env=dict(environment),
             cwd=directory,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
             start_new_session=True,
+            text=True,
         )
-        try:
-            with _terminated_as_an_exit():
-                code = child.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            _end(child)
+        self._listener = threading.Thread(target=self._listen, name="penstock-session", daemon=True)
+        self._listener.start()
+
+    def ask(self, question: str, timeout_s: float) -> Answered:
+        """Wait for the answer."""
+        before, began_s = look(), time.monotonic()
+        with _terminated_as_an_exit():
+            text = self._answer(question, began_s + timeout_s)
         after, seconds = look(), time.monotonic() - began_s
-        return Finished(
-            code,
-            _written(out),
-            _written(err),
-            neighbours_cpu_s(before, after, session=child.pid) / seconds,
-            stolen_s(before, after) / seconds,
-        )
+        neighbours_s = neighbours_cpu_s(before, after, session=self._child.pid)
+        return Answered(text, neighbours_s / seconds, stolen_s(before, after) / seconds)
+
+    def _answer(self, question: str, deadline_s: float) -> str:
+        assert self._child.stdin is not None
+        with suppress(BrokenPipeError):
+            self._child.stdin.write(question + "\n")
+            self._child.stdin.flush()
+        while True:
+            try:
+                line = self._said.get(timeout=max(0.0, deadline_s - time.monotonic()))
+            except queue.Empty:
+                raise SessionEndedError("it did not answer in time") from None
+            if line is None:
+                code = self._child.wait()
+                raise SessionEndedError(f"exit code {code}\n{self._end_of_errors()}")
+            if line.startswith(ANSWER):
+                return line.removeprefix(ANSWER)
+
+    def _listen(self) -> None:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            self._said.put(line)
+        self._said.put(None)
+
+    def _end_of_errors(self) -> str:
+        self._errors.seek(0)
+        return "".join(self._errors.readlines()[-15:])
+
+    def __exit__(self, *error: object) -> None:
+        """The session's processes, Spark among them, end with the first, and are made to if they do not."""
+        child = self._child
+        assert child.stdin is not None
+        assert child.stdout is not None
+        with suppress(BrokenPipeError):
+            child.stdin.close()
+        if child.poll() is None:
+            _signal(child.pid, signal.SIGTERM)
+        patience_s = ENDS_WITHIN_S
+        while patience_s > 0 and _has_members(child.pid):
+            child.poll()
+            time.sleep(LOOK_S)
+            patience_s -= LOOK_S
+        _signal(child.pid, signal.SIGKILL)
+        child.wait()
+        self._listener.join()
+        child.stdout.close()
+        self._errors.close()
 
 
 @contextmanager
@@ -69,24 +120,6 @@ def _terminated_as_an_exit() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _written(file: IO[str]) -> str:
-    file.seek(0)
-    return file.read()
-
-
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    """The session's processes, Spark among them, end with the first one, and are made to if they do not."""
-    if child.poll() is None:
-        _signal(child.pid, signal.SIGTERM)
-    patience_s = ENDS_WITHIN_S
-    while patience_s > 0 and _has_members(child.pid):
-        child.poll()
-        time.sleep(LOOK_S)
-        patience_s -= LOOK_S
-    _signal(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def _has_members(session: int) -> bool:

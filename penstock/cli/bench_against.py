@@ -1,6 +1,7 @@
 """`penstock bench --against`: this checkout and another one in turn."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from rich.console import Console
@@ -19,6 +20,8 @@ def compare(names: Sequence[str], against: Path, turns: int, console: Console) -
     for name, checkout in checkouts.items():
         console.print(f"{name}: {checkout.root}", markup=False, highlight=False, soft_wrap=True)
         checkout.prepare()
-    runs = {name: checkout.run for name, checkout in checkouts.items()}
-    contest = Contest(runs, checkouts[AGAINST].root, Reference(), Lines(console), turns=turns)
-    yield from map(contest.run, benches)
+    for bench in benches:
+        with ExitStack() as both:
+            runs = {name: both.enter_context(checkout.contestant()) for name, checkout in checkouts.items()}
+            contest = Contest(runs, checkouts[AGAINST].root, Reference(), Lines(console), turns=turns)
+            yield contest.run(bench)

@@ -28,10 +28,14 @@ class Steps:
     begun: list[Place] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
+    warmed: list[str] = field(default_factory=list)
     now_s: float = 0.0
 
     def slower(self) -> float:
         return self.readings.pop(0) if self.readings else 0.0
+
+    def warms_up(self, bench: str, contestant: str) -> None:
+        self.warmed.append(contestant)
 
     def begins(self, place: Place) -> None:
         self.begun.append(place)
@@ -54,8 +58,12 @@ def contest(
     steps: Steps, this: Iterable[Ran | Report], against: Iterable[Ran | Report], *, turns: int = 3
 ) -> Contest:
     ready = {THIS: iter(this), AGAINST: iter(against)}
+    cold = {THIS, AGAINST}
 
     def play(name: str) -> Ran:
+        if name in cold:
+            cold.remove(name)
+            return Ran(switched(1e9))
         steps.now_s += 30
         ran = next(ready[name])
         return ran if isinstance(ran, Ran) else Ran(ran)
@@ -69,6 +77,14 @@ def contest(
 def compared(this: list[float | None], against: list[float | None]) -> Result:
     turns = len(this)
     return contest(Steps(), map(switched, this), map(switched, against), turns=turns).run("switch")
+
+
+def test_the_first_turn_of_each_does_not_count() -> None:
+    steps = Steps()
+    result = contest(steps, [switched(2.0)], [switched(4.0)], turns=1).run("switch")
+    assert steps.warmed == [THIS, AGAINST]
+    assert len(steps.turns) == 2
+    assert result.figures["up_ms"]["ratio"] == 0.5
 
 
 def test_contestants_alternate() -> None:

@@ -8,16 +8,26 @@ import pytest
 import penstock
 from penstock.bench.checkout import Checkout, CheckoutError
 
+PLAYED = """
+import os, sys
+class Result:
+    def __init__(self, text):
+        self.to_json = lambda: text
+def find(name):
+    return lambda effort: Result(run(name, effort))
+def run(name, effort):
+"""
 REPORT = {"bench": "cpu", "figures": {"a_ms": 1.5}, "checks": [], "ok": False}
 
 
-def checkout(root: Path, *, app: str = "", build: str = "", package: str = "") -> Path:
-    """A package with an entry point and a builder of the bridge, as every version has them."""
+def checkout(root: Path, *, bench: str = "", build: str = "", package: str = "") -> Path:
+    """A package with benches and a builder of the bridge, as every version has them."""
     (root / "java").mkdir(parents=True)
-    for directory in ("penstock", "penstock/cli", "penstock/spark"):
+    for directory in ("penstock", "penstock/bench", "penstock/spark"):
         (root / directory).mkdir()
         (root / directory / "__init__.py").write_text(package if directory == "penstock" else "")
-    (root / "penstock" / "cli" / "main.py").write_text(f"import sys\ndef app():\n    {app or 'pass'}\n")
+    (root / "penstock" / "bench" / "harness.py").write_text("class Effort:\n    QUICK = 'quick'\n")
+    (root / "penstock" / "bench" / "registry.py").write_text(PLAYED + f"    {bench or 'pass'}\n")
     (root / "penstock" / "spark" / "build_bridge.py").write_text(build)
     return root
 
@@ -65,17 +75,29 @@ def test_an_engine_that_another_one_hides_is_refused(tmp_path: Path) -> None:
         Checkout.at(root).prepare()
 
 
-@pytest.mark.parametrize("code", [0, 1])
-def test_a_turn_is_the_quick_bench_of_that_checkout(tmp_path: Path, code: int) -> None:
-    asked = "open(__file__ + '.asked', 'w').write(' '.join(sys.argv))"
-    app = f"print('a note'); print({json.dumps(REPORT)!r}); {asked}; sys.exit({code})"
-    other = Checkout.at(checkout(tmp_path / "other", app=app))
-    assert other.run("cpu").report.figures == {"a_ms": 1.5}
-    assert (other.root / "penstock/cli/main.py.asked").read_text() == "-c bench cpu --quick --json"
+def test_turns_are_the_quick_bench_of_that_checkout_in_one_process(tmp_path: Path) -> None:
+    said = json.dumps({**REPORT, "figures": {"asked": "NAME EFFORT", "pid": "PID"}})
+    filled = ".replace('NAME', name).replace('EFFORT', effort).replace('PID', str(os.getpid()))"
+    bench = f"print('a note'); return {said!r}{filled}"
+    other = Checkout.at(checkout(tmp_path / "other", bench=bench))
+    with other.contestant() as run:
+        first, second = run("cpu").report.figures, run("switch").report.figures
+    assert (first["asked"], second["asked"]) == ("cpu quick", "switch quick")
+    assert first["pid"] == second["pid"]
+    assert not Path("/proc", first["pid"]).exists()
 
 
-@pytest.mark.parametrize("app", ["sys.exit('it fell over')", "print('{}', end=''); sys.exit('it fell over')"])
-def test_a_turn_without_figures_is_said_with_its_last_words(tmp_path: Path, app: str) -> None:
-    other = Checkout.at(checkout(tmp_path / "other", app=app))
-    with pytest.raises(CheckoutError, match=r"bench cpu gave no figures \(exit code 1\)\nit fell over"):
-        other.run("cpu")
+@pytest.mark.parametrize("bench", ["sys.exit('it fell over')", "raise ValueError('it fell over')"])
+def test_a_turn_without_figures_is_said_with_its_last_words(tmp_path: Path, bench: str) -> None:
+    other = Checkout.at(checkout(tmp_path / "other", bench=bench))
+    with (
+        other.contestant() as run,
+        pytest.raises(CheckoutError, match=r"(?s)bench cpu gave no figures: exit code 1.*it fell over"),
+    ):
+        run("cpu")
+
+
+def test_a_turn_that_says_nothing_of_use_is_refused(tmp_path: Path) -> None:
+    other = Checkout.at(checkout(tmp_path / "other", bench="return '[]'"))
+    with other.contestant() as run, pytest.raises(CheckoutError, match="bench cpu gave no figures: Expected"):
+        run("cpu")

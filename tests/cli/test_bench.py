@@ -1,7 +1,9 @@
 """`penstock bench --against`, with checkouts that are played by the test."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,8 +46,13 @@ def play(
     monkeypatch.setattr(Checkout, "own", classmethod(lambda cls: cls(this)))
     monkeypatch.setattr(Checkout, "at", classmethod(lambda cls, path: cls(against)))
     monkeypatch.setattr(Checkout, "prepare", lambda checkout: asked.append((checkout.root.name, "prepare")))
-    monkeypatch.setattr(Checkout, "run", run)
+    playing(monkeypatch, run)
     monkeypatch.setattr(bench_against, "Reference", Quiet)
+
+
+def playing(monkeypatch: pytest.MonkeyPatch, run: Callable[[Checkout, str], Ran]) -> None:
+    """Let turns be played by a function."""
+    monkeypatch.setattr(Checkout, "contestant", lambda checkout: nullcontext(partial(run, checkout)))
 
 
 @pytest.mark.parametrize(("cpu_us", "code"), [(104.0, 0), (106.0, 1)])
@@ -57,7 +64,7 @@ def test_both_take_turns_and_a_missed_bar_is_exit_code_1(
     result = runner.invoke(app, ["bench", "cpu", "--against", "/a/old", "--turns", "2", "--json"])
     assert result.exit_code == code, result.output
     prepared = [("new", "prepare"), ("old", "prepare")]
-    assert asked == prepared + [(name, "cpu") for name in ("new", "old", "old", "new")]
+    assert asked == prepared + [(name, "cpu") for name in ("new", "old", "new", "old", "old", "new")]
     said = json.loads(result.stdout)
     assert said["bench"] == "cpu against"
     assert said["ok"] is (code == 0)
@@ -72,7 +79,7 @@ def test_five_turns_of_each_and_a_table_if_nothing_else_is_said(monkeypatch: pyt
     play(monkeypatch, Path("/a/new"), Path("/a/old"), 100.0, asked)
     result = runner.invoke(app, ["bench", "switch", "cpu", "--against", "/a/old"])
     assert result.exit_code == 0, result.output
-    assert asked.count(("new", "switch")) == asked.count(("old", "cpu")) == 5
+    assert asked.count(("new", "switch")) == asked.count(("old", "cpu")) == 1 + 5
     assert "bench switch against" in result.stdout
     assert "bench cpu against" in result.stdout
 
@@ -105,7 +112,7 @@ def test_a_turn_that_breaks_is_told_without_a_traceback(monkeypatch: pytest.Monk
         raise CheckoutError("/a/old: bench cpu gave no figures (exit code 1)")
 
     play(monkeypatch, Path("/a/new"), Path("/a/old"), 100.0, [])
-    monkeypatch.setattr(Checkout, "run", run)
+    playing(monkeypatch, run)
     assert "penstock: /a/old: bench cpu gave no figures (exit code 1)" in refused(
         ["cpu", "--against", "/a/old"]
     )

@@ -145,33 +145,32 @@ class Job:
         `timeout`. Then nothing after the last commit is committed, and a later start on the same checkpoint
         replays it. A flow that is over already is left as it is.
         """
+        if self._over.is_set():
+            return
         self._stop_wanted.set()
         with self._board.turning:
-            if self._state != "running":
-                self._over.wait()
-                return
-            self._state = "draining"
-            drained = self._boundaries.hold(seconds(timeout), closing=True)
-            if drained:
-                self._finish("stopped", None)
-                return
-            if self._bridge.is_active:
-                self._finish("failed", self._not_drained(timeout))
-            else:
-                self._monitor.await_last_words()
-                self._finish("failed", JobFailed(self._why_ended()))
-        assert self._error is not None
-        raise self._error
+            if self._state == "running":
+                self._drain(timeout)
+        self.await_termination()  # somebody else may be ending it, or has been about to start it again
+
+    def _drain(self, timeout: Duration) -> None:
+        self._state = "draining"
+        if self._boundaries.hold(seconds(timeout), closing=True):
+            self._finish("stopped", None)
+        elif self._bridge.is_active:
+            self._finish("failed", self._not_drained(timeout))
+        else:
+            self._monitor.await_last_words()
+            self._finish("failed", JobFailed(self._why_ended()))
 
     def abandon(self) -> None:
         """Stop at once: what came after the last commit is given up, and a later start replays it."""
         self._stop_wanted.set()
         with self._board.turning:
-            if self._state != "running":
-                self._over.wait()
-                return
-            self._state = "draining"
-            self._finish("stopped", None)
+            if self._state == "running":
+                self._state = "draining"
+                self._finish("stopped", None)
+        self._over.wait()
 
     def metrics(self) -> Metrics:
         """Totals of every task, and the latency at the sinks; at most about a second old."""

@@ -13,18 +13,12 @@ from typing import Any
 import msgspec
 
 import penstock
-from penstock.bench.own_session import ANSWER, OwnSession, SessionEndedError
+from penstock.bench.own_session import OwnSession, SessionEndedError
 
 BUILD_BRIDGE = Path("penstock", "spark", "build_bridge.py")
 WHERE = "import penstock; print(penstock.__file__)"
-# What every version has; the process stays, so that what Java has compiled serves the next turn too.
-TURNS = f"""
-import sys
-from penstock.bench.harness import Effort
-from penstock.bench.registry import find
-for name in sys.stdin:
-    print({ANSWER!r} + find(name.strip())(Effort.QUICK).to_json(), flush=True)
-"""
+# The process stays, so that what Java has compiled serves the next turn too.
+TURNS = Path(__file__).with_name("turns.py")
 TURN_TIMEOUT_S = 900.0
 LAST_LINES = 15
 
@@ -103,7 +97,7 @@ class Checkout:
         with (
             tempfile.TemporaryDirectory(prefix="penstock-against-") as empty,
             OwnSession(
-                [sys.executable, "-c", TURNS], environment=self._environment(), directory=Path(empty)
+                [sys.executable, "-P", str(TURNS)], environment=self._environment(), directory=Path(empty)
             ) as session,
         ):
             yield lambda bench: self._turn(session, bench)

@@ -26,7 +26,11 @@ def checkout(root: Path, *, bench: str = "", build: str = "", package: str = "")
     for directory in ("penstock", "penstock/bench", "penstock/spark"):
         (root / directory).mkdir()
         (root / directory / "__init__.py").write_text(package if directory == "penstock" else "")
-    (root / "penstock" / "bench" / "harness.py").write_text("class Effort:\n    QUICK = 'quick'\n")
+    (root / "penstock" / "bench" / "harness.py").write_text(
+        "class Effort:\n    QUICK = 'quick'\nCheck = Result = None\n"
+    )
+    (root / "penstock" / "bench" / "baselines.py").write_text("bench_session = None\n")
+    (root / "penstock" / "bench" / "latency.py").write_text("SLOTS = hops = task_and_sink = None\n")
     (root / "penstock" / "bench" / "registry.py").write_text(PLAYED + f"    {bench or 'pass'}\n")
     (root / "penstock" / "spark" / "build_bridge.py").write_text(build)
     return root

@@ -27,9 +27,8 @@ def run_view(job: "penstock.Job", control: Control | None) -> RenderableType:
 
 def faults(metrics: Metrics) -> list[str]:
     """What should not have happened: to the flow, then by task."""
-    outages = [
-        f"started again {metrics.restarts} times, {metrics.down_s:.1f} s down, {metrics.replayed:,} items replayed"
-    ]
+    down = f"{metrics.down_s:.1f} s down, {metrics.replayed:,} items replayed"
+    outages = [f"started again {metrics.restarts} times, {down}"]
     counted = {
         name: {"skipped": task.skipped, "dead letters": task.dead_lettered, "restarts": task.restarts}
         for name, task in metrics.tasks.items()

@@ -33,8 +33,10 @@ class LastBoundary(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """Where a run begins: partition i of the first layer reads `splits[i]`, from `positions` on if the checkpoint
-    knows none; `batch` is the number of its first batch."""
+    """Where a run begins; `batch` is the number of its first batch.
+
+    Partition i of the first layer reads `splits[i]`, from `positions` on if the checkpoint knows none.
+    """
 
     splits: list[Split]
     positions: bytes
@@ -44,7 +46,7 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 class Bridge:
-    """A flow in the driver's JVM: one run after the other, each with its registration, its layers, its query."""
+    """A flow in the driver's JVM: one run after the other, each with its layers and its query."""
 
     def __init__(self, spark: SparkSession, flow: str, plan: bytes, python: str, python_path: str) -> None:
         self._spark = spark
@@ -74,7 +76,7 @@ class Bridge:
         return bool(self._run.awaitAdopted(timeout_ms))
 
     def start(self, layout: Layout, switches: Switches, beginning: Beginning) -> None:
-        """Begin a run: build and start the query, source, then each layer behind a shuffle by partition id."""
+        """Begin a run: a query of the source, then each layer behind a shuffle by partition id."""
         self._id = uuid.uuid4().hex
         self._spec = self._package.RunSpec(self._id, self._flow, *self._python, self._plan)
         self._run = self._package.Runs.open(self._id)

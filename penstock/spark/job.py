@@ -178,9 +178,7 @@ class Job:
         pools = {task.name: layout.unit_of(task.name).pool for task in layout.graph.tasks}
         metrics = self._reported.metrics(self._board.switches.active, pools)
         restarts = self._restarts
-        return replace(
-            metrics, restarts=restarts.count, down_s=restarts.down_s, replayed=restarts.replayed
-        )
+        return replace(metrics, restarts=restarts.count, down_s=restarts.down_s, replayed=restarts.replayed)
 
     def decisions(self) -> list[Entry]:
         """What its controller decided and what came of it, oldest first; none without a controller."""
@@ -340,7 +338,8 @@ class Job:
             self._state = "running"
             outage = Outage(why, began_s, time.monotonic(), self._read_since(known))
             self._restarts.over(outage)
-            self._tell(f"it runs again after {outage.ended_s - began_s:.1f} s, {outage.replayed:,} items are replayed")
+            took_s = outage.ended_s - began_s
+            self._tell(f"it runs again after {took_s:.1f} s, {outage.replayed:,} items are replayed")
             return None
         return self._restarts.too_many()
 

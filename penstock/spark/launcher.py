@@ -14,7 +14,7 @@ from penstock.wire.orders import Position, Switches
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """Where a flow reads and commits; `starts` are the positions of splits that the checkpoint does not know."""
+    """Where a flow reads and commits; `starts` are the positions of splits that no commit knows."""
 
     spark: SparkSession
     bridge: Bridge
@@ -25,7 +25,7 @@ class Launcher:
     checkpoint: str
 
     def launch(self, layout: Layout, switches: Switches) -> Committed:
-        """Begin after the last commit, which is returned; refused if the flow lacks a source that it knows."""
+        """Begin after the last commit, which is returned; refused if the flow lacks a source it knows."""
         known = committed(self.spark, self.checkpoint)
         check_sources(self.flow, self.checkpoint, known.sources, self.starts)
         beginning = Beginning(

@@ -1,6 +1,6 @@
-"""When a flow that Spark or the machine ended is started again: at once at first, later and later, not for ever.
+"""When a flow that Spark or the machine ended is started again: at once, then later and later, not for ever.
 
-    wait before restart n within the window = min(longest, first * 2^(n - 2)), none before the first
+wait before restart n within the window = min(longest, first * 2^(n - 2)), none before the first
 """
 
 from collections import deque

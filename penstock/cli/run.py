@@ -24,6 +24,7 @@ from penstock.control.status import IN_CHECKPOINT
 from penstock.durations import seconds
 from penstock.observe.metrics_server import metrics_address
 from penstock.policy.registry import policy_names
+from penstock.spark.restarts import MOST
 
 LOOK_EVERY_S = 1.0
 _LAST_DECISION_S = 10.0
@@ -69,6 +70,9 @@ def command(
         str | None,
         typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus; loopback without a host."),
     ] = None,
+    restarts: Annotated[
+        int, typer.Option(help="How often in ten minutes it is started again if Spark fails.")
+    ] = MOST,
     recommend: Annotated[
         bool, typer.Option("--recommend", help="Decide and show, but change nothing.")
     ] = False,
@@ -101,6 +105,7 @@ def command(
             master=master,
             sampling=sampling,
             measure_every=measure_every,
+            restarts=restarts,
         )
         try:
             control = None if plan is None else Control(job, plan)

@@ -26,15 +26,20 @@ def run_view(job: "penstock.Job", control: Control | None) -> RenderableType:
 
 
 def faults(metrics: Metrics) -> list[str]:
-    """What should not have happened, by task."""
+    """What should not have happened: to the flow, then by task."""
+    down = f"{metrics.down_s:.1f} s down, {metrics.replayed:,} items replayed"
+    outages = [f"started again {metrics.restarts} times, {down}"]
     counted = {
         name: {"skipped": task.skipped, "dead letters": task.dead_lettered, "restarts": task.restarts}
         for name, task in metrics.tasks.items()
     }
     return [
-        f"{name}: {', '.join(f'{count:,} {what}' for what, count in counts.items() if count)}"
-        for name, counts in counted.items()
-        if any(counts.values())
+        *(outages if metrics.restarts else []),
+        *(
+            f"{name}: {', '.join(f'{count:,} {what}' for what, count in counts.items() if count)}"
+            for name, counts in counted.items()
+            if any(counts.values())
+        ),
     ]
 
 
@@ -59,7 +64,8 @@ class DecisionLines:
 
 def metrics_table(metrics: Metrics, state: str) -> Table:
     """Tasks with their totals, and the latency at the sinks."""
-    table = Table(title=state, title_justify="left")
+    title = f"{state}, {faults(metrics)[0]}" if metrics.restarts else state
+    table = Table(title=title, title_justify="left")
     for heading in (
         "task",
         "in",

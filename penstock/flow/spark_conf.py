@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 PLUGIN: Final = "org.penstock.bridge.PenstockPlugin"
+LOCAL_ONLY: Final = ("spark.driver.host", "spark.driver.bindAddress")
+"""Right only where all of Spark is on this machine."""
 EXTENSIONS: Final = "org.apache.spark.penstock.Extensions"
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.observe.reported import Metrics
 
-State = Literal["running", "draining", "stopped", "failed"]
+State = Literal["running", "restarting", "draining", "stopped", "failed"]
 
 _EVERY_S = 1.0
 _KEPT = 600
@@ -51,6 +51,7 @@ class Progress:
             {
                 "time_s": time.time(),
                 "batch": batch,
+                "restarts": metrics.restarts,
                 "tasks": {name: msgspec.to_builtins(task) for name, task in metrics.tasks.items()},
                 "latency_ms": {
                     sink: {"count": sketch.count, "mean": sketch.mean, "p99": sketch.quantile(0.99)}

@@ -127,8 +127,19 @@ STREAM_GAUGES: tuple[tuple[str, str, StreamGauge], ...] = (
 )
 
 
+FLOW_TOTALS: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
+    ("restarts", "How often the flow was started again at its last commit.", lambda all_: all_.restarts),
+    ("down_seconds", "For how long the flow did not run because of that.", lambda all_: all_.down_s),
+    ("items_replayed", "Items that sources read again because of that.", lambda all_: all_.replayed),
+)
+
+
 def totals(metrics: Metrics) -> Iterator[Metric]:
     """What only grows: items, failures, and the latency of samples from due time to each sink."""
+    for name, text, of_flow in FLOW_TOTALS:
+        counter = CounterMetricFamily(f"penstock_{name}", text)
+        counter.add_metric([], of_flow(metrics))
+        yield counter
     for name, text, total in TASK_TOTALS:
         family = CounterMetricFamily(f"penstock_task_{name}", text, labels=["task"])
         for task, numbers in metrics.tasks.items():

@@ -29,10 +29,17 @@ class TaskMetrics:
 
 @dataclass(slots=True)
 class Metrics:
-    """A moment of a flow: every task's totals, and the latency of samples from due time to each sink."""
+    """A moment of a flow: every task's totals, and the latency of samples from due time to each sink.
+
+    `restarts` is how often the flow was started again, `down_s` for how long it did not run, `replayed` how
+    many items came after the last commit each time, and were read again.
+    """
 
     tasks: dict[str, TaskMetrics]
     latency: dict[str, Sketch]
+    restarts: int = 0
+    down_s: float = 0.0
+    replayed: int = 0
 
 
 class Window:
@@ -144,6 +151,15 @@ class Reported:
             while len(self._leaving) > _LEAVING:
                 for worker in self._leaving.pop(next(iter(self._leaving))).values():
                     self._past.setdefault(worker.task, _Totals()).add(worker)
+
+    def all_gone(self) -> None:
+        """Every process is gone, also those whose executor can tell nobody."""
+        with self._lock:
+            for process in (*self._living.values(), *self._leaving.values()):
+                for worker in process.values():
+                    self._past.setdefault(worker.task, _Totals()).add(worker)
+            self._living.clear()
+            self._leaving.clear()
 
     def window(self) -> Window:
         """Of what is measured from now on; everybody who wants to look at intervals of their own has one."""

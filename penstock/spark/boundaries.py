@@ -6,8 +6,6 @@ What has to wait for that is changed in between.
 import time
 from collections.abc import Callable
 
-from pyspark.sql.streaming.query import StreamingQuery
-
 from penstock.flow.errors import FlowError
 from penstock.spark.bridge import Bridge
 
@@ -18,15 +16,14 @@ _LOOK_MS = 50
 class Boundaries:
     """Those of one running flow."""
 
-    def __init__(self, bridge: Bridge, query: StreamingQuery) -> None:
+    def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
-        self._query = query
 
     def hold(self, timeout_s: float, *, closing: bool) -> bool:
         """End the running batch and hold the next; True once all is drained and committed."""
         self._bridge.end_batch(closing=closing)
         deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline and self._query.isActive:
+        while time.monotonic() < deadline and self._bridge.is_active:
             if self._bridge.await_gate(_LOOK_MS):
                 return True
         return False

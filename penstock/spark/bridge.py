@@ -1,5 +1,6 @@
 """All contact of Python with Spark's JVM: the query of a flow, and the driver's side of the bridge."""
 
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,20 +32,35 @@ class LastBoundary(msgspec.Struct, frozen=True, array_like=True):
     flowing_ms: float
 
 
-class Bridge:
-    """One run: its registration in the driver's JVM, and its layers."""
+class Beginning(msgspec.Struct, frozen=True):
+    """Where a run begins; `batch` is the number of its first batch.
 
-    def __init__(
-        self, spark: SparkSession, run: str, flow: str, plan: bytes, python: str, python_path: str
-    ) -> None:
+    Partition i of the first layer reads `splits[i]`, from `positions` on if the checkpoint knows none.
+    """
+
+    splits: list[Split]
+    positions: bytes
+    batch: int
+    commit_ms: int
+    checkpoint: str
+
+
+class Bridge:
+    """A flow in the driver's JVM: one run after the other, each with its layers and its query."""
+
+    def __init__(self, spark: SparkSession, flow: str, plan: bytes, python: str, python_path: str) -> None:
         self._spark = spark
         jvm = spark._jvm
         assert jvm is not None
         self._package = jvm.org.penstock.bridge
-        self._id = run
-        self._spec = self._package.RunSpec(run, flow, python, python_path, plan)
-        self._run = self._package.Runs.open(run)
+        self._flow = flow
+        self._plan = plan
+        self._python = (python, python_path)
+        self._id = ""
+        self._spec: Any = None
+        self._run: Any = None
         self._layers: list[Any] = []
+        self._query: StreamingQuery | None = None
 
     @property
     def is_local(self) -> bool:
@@ -59,29 +75,22 @@ class Bridge:
         """Wait until every executor has adopted what was published last."""
         return bool(self._run.awaitAdopted(timeout_ms))
 
-    def start(
-        self,
-        layout: Layout,
-        splits: Sequence[Split],
-        positions: bytes,
-        first_batch: int,
-        commit_ms: int,
-        checkpoint: str,
-        name: str,
-    ) -> StreamingQuery:
-        """Build and start the query: source, then each layer behind a shuffle by partition id.
-
-        Partition i of the first layer reads `splits[i]`, from `positions` on if the checkpoint knows none.
-        """
+    def start(self, layout: Layout, switches: Switches, beginning: Beginning) -> None:
+        """Begin a run: a query of the source, then each layer behind a shuffle by partition id."""
+        self._id = uuid.uuid4().hex
+        self._spec = self._package.RunSpec(self._id, self._flow, *self._python, self._plan)
+        self._run = self._package.Runs.open(self._id)
+        self._layers = []
+        self.publish(switches)
         spec = self._package.FlowSource.Spec.of(
             self._spec,
             self._units(layout, layout.layers[0]),
-            msgspec.json.encode(splits).decode(),
-            positions.decode(),
+            msgspec.json.encode(beginning.splits).decode(),
+            beginning.positions.decode(),
             self._column(1),
-            commit_ms,
+            beginning.commit_ms,
         )
-        self._run.setSource(spec, first_batch)
+        self._run.setSource(spec, beginning.batch)
         frame = (
             self._spark.readStream.format("org.penstock.bridge.FlowSource")
             .option("run", self._id)
@@ -102,13 +111,31 @@ class Bridge:
             frame.writeStream()
             .foreach(self._package.Discard())
             .outputMode("update")
-            .queryName(name)
-            .option("checkpointLocation", checkpoint)
+            .queryName(f"{self._flow}-{self._id[:8]}")
+            .option("checkpointLocation", beginning.checkpoint)
             # Written in order, offsets before commits: a driver killed in between leaves a usable checkpoint.
             .option("asyncProgressTrackingEnabled", "false")
             .trigger(jvm.org.apache.spark.sql.streaming.Trigger.RealTime(_TRIGGER))
         )
-        return StreamingQuery(writer.start())
+        self._query = StreamingQuery(writer.start())
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query runs."""
+        return self._query is not None and self._query.isActive
+
+    def error(self) -> object:
+        """Why the query ended by itself, None if it did not."""
+        return None if self._query is None else self._query.exception()
+
+    def end_query(self) -> None:
+        """Stop the query at once, drained or not."""
+        if self._query is not None:
+            self._query.stop()
+
+    def lost_executors(self) -> list[str]:
+        """Executors of this run that are gone."""
+        return [] if self._run is None else list(self._run.lostExecutors())
 
     def change(self, layout: Layout) -> None:
         """Other pool sizes, from the next batch on."""
@@ -149,8 +176,8 @@ class Bridge:
         return str(self._run.drainReports()).encode()
 
     def close(self, timeout_ms: int) -> bool:
-        """Forget the run; False if some executor did not confirm that its workers are gone."""
-        return bool(self._package.Runs.close(self._id, timeout_ms))
+        """End the run; False if some executor did not confirm that its workers are gone."""
+        return self._run is None or bool(self._package.Runs.close(self._id, timeout_ms))
 
     def _column(self, layer: int) -> str:
         return f"{_COLUMN}{self._id}_{layer}"

@@ -43,6 +43,11 @@ class Committed:
     batch: int = -1
     sources: Splits = field(default_factory=dict)
 
+    @property
+    def items(self) -> int:
+        """How many items of all sources were read up to there."""
+        return sum(position.ordinal for splits in self.sources.values() for position in splits.values())
+
 
 def checkpoint_address(place: str | os.PathLike[str]) -> str:
     """An absolute path, or the address as it is if it names its file system."""

@@ -5,11 +5,18 @@ import re
 from penstock.wire.reports import Failure
 
 _OURS = re.compile(
-    r"org\.penstock\.bridge\.FlowException: (.*?)(?=\n\s*\tat |\n\nDriver stacktrace|\nCaused by: |\Z)",
+    r"org\.penstock\.bridge\.Flow(?:Exception|Broken): "
+    r"(.*?)(?=\n\s*\tat |\n\nDriver stacktrace|\nCaused by: |\Z)",
     re.DOTALL,
 )
 _SLOTS = re.compile(r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT.*?needs (\d+).*?only (\d+)", re.DOTALL)
+_ENDS = ("\n\tat ", "\n\nDriver stacktrace:", "JVM stacktrace:", "\n=== Streaming Query ===")
 _NOISE = re.compile(r"^\[STREAM_FAILED\].*?terminated with exception: ", re.DOTALL)
+
+
+def is_users(text: str) -> bool:
+    """Whether an error of Spark comes from the user's code, so that another start would not help."""
+    return "org.penstock.bridge.FlowBroken" in text
 
 
 def failure_words(flow: str, failure: Failure | None, error: object) -> str:
@@ -31,8 +38,6 @@ def first_words(text: str) -> str:
     ours = _OURS.search(text)
     if ours is not None:
         return ours.group(1)
-    return (
-        _NOISE.sub("", text.partition("\n\tat ")[0].partition("\n\nDriver stacktrace:")[0])
-        .partition("JVM stacktrace:")[0]
-        .strip()
-    )
+    for mark in _ENDS:
+        text = text.partition(mark)[0]
+    return _NOISE.sub("", text).strip()

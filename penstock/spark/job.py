@@ -1,14 +1,17 @@
 """The handle of a running flow."""
 
 import contextlib
+import logging
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
-from pyspark.sql.streaming.query import StreamingQuery
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from penstock import processes
 from penstock.control.decision_log import Entry
@@ -21,11 +24,12 @@ from penstock.observe.progress import Progress, State, Status
 from penstock.observe.reported import Metrics, Reported
 from penstock.observe.view import View
 from penstock.spark.boundaries import Boundaries
-from penstock.spark.bridge import Bridge
 from penstock.spark.changes import change, measuring_interval_s, sampling_share
-from penstock.spark.checkpoint import TemporaryCheckpoint
-from penstock.spark.failure_words import failure_words
+from penstock.spark.checkpoint import Committed, TemporaryCheckpoint
+from penstock.spark.failure_words import failure_words, first_words, is_users
+from penstock.spark.launcher import Launcher
 from penstock.spark.monitor import Monitor
+from penstock.spark.restarts import Outage, Restarts
 from penstock.spark.slots import Claim
 from penstock.spark.switchboard import Switchboard
 from penstock.stats.snapshot import Snapshot
@@ -34,6 +38,9 @@ from penstock.wire.orders import Switches
 __all__ = ["Job", "JobFailed"]
 
 _CLOSE_MS = 10_000
+_FIND_OUT_S = 10.0
+_LOOK_FOR_SLOTS_S = 0.2
+_log = logging.getLogger("penstock")
 
 
 class Job:
@@ -43,16 +50,22 @@ class Job:
         self,
         layout: Layout,
         switches: Switches,
-        bridge: Bridge,
-        query: StreamingQuery,
+        launcher: Launcher,
         claim: Claim,
         temporary: TemporaryCheckpoint | None,
+        restarts: Restarts,
+        started_at: Committed,
+        on_notice: Callable[[str], None] | None,
     ) -> None:
-        self._bridge = bridge
-        self._query = query
+        self._bridge = bridge = launcher.bridge
+        self._launcher = launcher
         self._claim = claim
         self._temporary = temporary
-        self._boundaries = Boundaries(bridge, query)
+        self._restarts = restarts
+        self._on_notice = on_notice
+        self._started_at = started_at
+        self._stop_wanted = threading.Event()
+        self._boundaries = Boundaries(bridge)
         self._board = Switchboard(layout, switches, bridge, self._boundaries, claim, self._check_running)
         self._reported = Reported()
         self._view = self.view()
@@ -64,7 +77,6 @@ class Job:
         self._over = threading.Event()
         self._monitor = Monitor(
             bridge,
-            query,
             self._reported,
             self._progress,
             self.metrics,
@@ -82,7 +94,7 @@ class Job:
 
     @property
     def status(self) -> Status:
-        """Running, draining, stopped or failed."""
+        """Running, restarting, draining, stopped or failed."""
         detail = str(self._error) if self._error else f"batch {self._batch()}"
         return Status(self._state, detail)
 
@@ -133,37 +145,40 @@ class Job:
         `timeout`. Then nothing after the last commit is committed, and a later start on the same checkpoint
         replays it. A flow that is over already is left as it is.
         """
+        if self._over.is_set():
+            return
+        self._stop_wanted.set()
         with self._board.turning:
-            if self._state != "running":
-                self._over.wait()
-                return
-            self._state = "draining"
-            drained = self._boundaries.hold(seconds(timeout), closing=True)
-            if drained:
-                self._finish("stopped", None)
-                return
-            if self._query.isActive:
-                self._finish("failed", self._not_drained(timeout))
-            else:
-                self._monitor.await_last_words()
-                self._finish("failed", self._why_ended())
-        assert self._error is not None
-        raise self._error
+            if self._state == "running":
+                self._drain(timeout)
+        self.await_termination()  # somebody else may be ending it, or has been about to start it again
+
+    def _drain(self, timeout: Duration) -> None:
+        self._state = "draining"
+        if self._boundaries.hold(seconds(timeout), closing=True):
+            self._finish("stopped", None)
+        elif self._bridge.is_active:
+            self._finish("failed", self._not_drained(timeout))
+        else:
+            self._monitor.await_last_words()
+            self._finish("failed", JobFailed(self._why_ended()))
 
     def abandon(self) -> None:
         """Stop at once: what came after the last commit is given up, and a later start replays it."""
+        self._stop_wanted.set()
         with self._board.turning:
-            if self._state != "running":
-                self._over.wait()
-                return
-            self._state = "draining"
-            self._finish("stopped", None)
+            if self._state == "running":
+                self._state = "draining"
+                self._finish("stopped", None)
+        self._over.wait()
 
     def metrics(self) -> Metrics:
         """Totals of every task, and the latency at the sinks; at most about a second old."""
         layout = self._board.layout
         pools = {task.name: layout.unit_of(task.name).pool for task in layout.graph.tasks}
-        return self._reported.metrics(self._board.switches.active, pools)
+        metrics = self._reported.metrics(self._board.switches.active, pools)
+        restarts = self._restarts
+        return replace(metrics, restarts=restarts.count, down_s=restarts.down_s, replayed=restarts.replayed)
 
     def decisions(self) -> list[Entry]:
         """What its controller decided and what came of it, oldest first; none without a controller."""
@@ -244,9 +259,16 @@ class Job:
     def last_boundary(self) -> Boundary | None:
         """The last boundary, whoever began it, by `time.monotonic`; one that is not over yet ends now."""
         last = self._bridge.last_boundary()
-        if not last.gap_ms:
-            return None
-        return Boundary(ended_at_s=time.monotonic() - last.flowing_ms / 1000, gap_ms=last.gap_ms)
+        if last.gap_ms:
+            return Boundary(ended_at_s=time.monotonic() - last.flowing_ms / 1000, gap_ms=last.gap_ms)
+        if self._restarts.outages:
+            outage = self._restarts.outages[-1]
+            return Boundary(ended_at_s=outage.ended_s, gap_ms=(outage.ended_s - outage.began_s) * 1000)
+        return None
+
+    def outages(self) -> list[Outage]:
+        """When it did not run, and why, oldest first; times by `time.monotonic`."""
+        return list(self._restarts.outages)
 
     def set_pool(self, task: str, replicas: int) -> float:
         """Change how many replicas a task may have at the next boundary, without a restart; its gap in ms."""
@@ -263,8 +285,8 @@ class Job:
             self._board.publish(msgspec.structs.replace(self._board.switches, **switches))
 
     def _check_running(self) -> None:
-        if self._state == "running" and not self._query.isActive:
-            self._over.wait(_CLOSE_MS / 1000)  # it has just ended; the monitor finds out why
+        if self._state == "running" and not self._bridge.is_active:
+            self._over.wait(_FIND_OUT_S)  # it has just ended; the monitor finds out why
         if self._error is not None:
             raise self._error
         if self._state != "running":
@@ -284,13 +306,72 @@ class Job:
             self._board.turning.release()
 
     def _ended_by_itself(self) -> None:
+        """In the monitor's thread: the query is over, and nobody asked for that."""
         if self._over.is_set() or self._state == "draining":
             return
         self._monitor.await_last_words()
-        self._finish("failed", self._why_ended())
+        why = self._why_ended()
+        if self._reported.failure is not None or is_users(str(self._bridge.error())):
+            self._finish("failed", JobFailed(why))
+            return
+        self._state = "restarting"
+        with self._board.turning:
+            problem = self._start_again(why)
+            if problem is not None:
+                self._finish("failed", JobFailed(f"{why}; {problem}"))
 
-    def _why_ended(self) -> JobFailed:
-        return JobFailed(failure_words(self.name, self._reported.failure, self._query.exception()))
+    def _start_again(self, why: str) -> str | None:
+        """Until the flow runs again; what is in the way if that is not to be."""
+        began_s = time.monotonic()
+        self._tell(f"it is started again at its last commit: {why}")
+        while (wait_s := self._restarts.wait_s()) is not None:
+            self._bridge.close(_CLOSE_MS)
+            self._reported.all_gone()
+            if self._stop_wanted.wait(wait_s) or not self._await_slots():
+                return "it was stopped before it could be started again"
+            self._restarts.tried()
+            try:
+                known = self._launcher.launch(self._board.layout, self._board.switches)
+            except (FlowError, Py4JJavaError, PySparkException) as problem:
+                self._tell(f"it could not be started again: {first_words(str(problem))}")
+                continue
+            self._state = "running"
+            outage = Outage(why, began_s, time.monotonic(), self._read_since(known))
+            self._restarts.over(outage)
+            took_s = outage.ended_s - began_s
+            self._tell(f"it runs again after {took_s:.1f} s, {outage.replayed:,} items are replayed")
+            return None
+        return self._restarts.too_many()
+
+    def _await_slots(self) -> bool:
+        """Wait until there is room for all layers; False if the flow is to stop meanwhile."""
+        needed, told = self._board.layout.slots, False
+        while (found := self._launcher.slots() - self._claim.others) < needed:
+            if not told:
+                self._tell(f"it waits for task slots: it needs {needed}, and Spark has {found}")
+                told = True
+            if self._stop_wanted.wait(_LOOK_FOR_SLOTS_S):
+                return False
+        return True
+
+    def _read_since(self, known: Committed) -> int:
+        """Items that sources read after a commit, by what their workers told last."""
+        tasks = self._reported.metrics(self._board.switches.active, self._board.switches.active).tasks
+        sources = [task.name for task in self.layout.graph.tasks if task.kind == "source"]
+        read = sum(tasks[name].items_in for name in sources) - self._restarts.replayed
+        return max(0, read - (known.items - self._started_at.items))
+
+    def _tell(self, notice: str) -> None:
+        """Somebody must hear of it: the logger, and whoever asked for notices."""
+        _log.warning("flow %s: %s", self.name, notice)
+        if self._on_notice is not None:
+            self._on_notice(notice)
+
+    def _why_ended(self) -> str:
+        lost = self._bridge.lost_executors()
+        if lost and self._reported.failure is None:
+            return f'flow "{self.name}": executor {", ".join(sorted(lost))} is lost'
+        return failure_words(self.name, self._reported.failure, self._bridge.error())
 
     def _not_drained(self, timeout: Duration) -> JobFailed:
         return JobFailed(
@@ -300,7 +381,7 @@ class Job:
 
     def _finish(self, state: State, error: JobFailed | None) -> None:
         with contextlib.suppress(Exception):
-            self._query.stop()
+            self._bridge.end_query()
         self._monitor.collect()
         if not self._bridge.close(_CLOSE_MS):
             print("penstock: an executor did not confirm that its workers are gone", file=sys.stderr)

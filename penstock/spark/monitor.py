@@ -4,11 +4,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from pyspark.sql.streaming.query import StreamingQuery
-
 from penstock.observe.progress import Progress
 from penstock.observe.reported import Metrics, Reported
 from penstock.spark.bridge import Bridge
+from penstock.spark.failure_words import is_users
 
 _TICK_S = 0.1
 _LAST_WORDS_S = 2.0
@@ -17,14 +16,13 @@ _LAST_WORDS_S = 2.0
 class Monitor(threading.Thread):
     """Runs until `over` is set.
 
-    `on_ended` is called when the query has stopped by itself, `on_exhausted` when all sources have run dry
-    and everything is drained, `on_lost` with what was raised when Spark is gone.
+    `on_ended` is called when the query has ended by itself or lost an executor, `on_exhausted` when all
+    sources have run dry and everything is drained, `on_lost` with what was raised when Spark is gone.
     """
 
     def __init__(
         self,
         bridge: Bridge,
-        query: StreamingQuery,
         reported: Reported,
         progress: Progress,
         metrics: Callable[[], Metrics],
@@ -36,7 +34,6 @@ class Monitor(threading.Thread):
     ) -> None:
         super().__init__(name="penstock-monitor", daemon=True)
         self._bridge = bridge
-        self._query = query
         self._reported = reported
         self._progress = progress
         self._metrics = metrics
@@ -60,7 +57,9 @@ class Monitor(threading.Thread):
         self.collect()
         if self._progress.is_due():
             self._progress.note(self._bridge.batch(), self._metrics())
-        if not self._query.isActive:
+        if self._bridge.lost_executors():
+            self._bridge.end_query()  # Spark would find out by itself, seconds later
+        if not self._bridge.is_active:
             self._on_ended()
         elif self._bridge.is_exhausted():
             self._on_exhausted()
@@ -70,8 +69,12 @@ class Monitor(threading.Thread):
         self._reported.add(self._bridge.drain_reports())
 
     def await_last_words(self) -> None:
-        """A failure is told by the task that failed and by Spark, and either may come first."""
-        deadline = time.monotonic() + _LAST_WORDS_S
+        """A failure is told by the task that failed and by Spark, and either may come first.
+
+        Only one of the user's code is told by both.
+        """
+        told = is_users(str(self._bridge.error()))
+        deadline = time.monotonic() + (_LAST_WORDS_S if told else 0.0)
         self.collect()
         while self._reported.failure is None and time.monotonic() < deadline:
             time.sleep(_TICK_S / 2)

@@ -2,14 +2,14 @@
 
 import os
 import sys
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import cloudpickle
-import msgspec
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -21,16 +21,11 @@ from penstock.flow.layers import Layout, lay_out, max_slots
 from penstock.flow.pickling import check_picklable
 from penstock.spark.bridge import Bridge, Split
 from penstock.spark.changes import measuring_interval_s, sampling_share
-from penstock.spark.checkpoint import (
-    POSITIONS_VERSION,
-    Positions,
-    TemporaryCheckpoint,
-    check_sources,
-    checkpoint_address,
-    committed,
-)
+from penstock.spark.checkpoint import TemporaryCheckpoint, checkpoint_address
 from penstock.spark.failure_words import first_words
 from penstock.spark.job import Job
+from penstock.spark.launcher import Launcher
+from penstock.spark.restarts import MOST, Restarts
 from penstock.spark.session import all_slots, session
 from penstock.spark.slots import BOOK
 from penstock.wire.ids import check_distinct
@@ -54,6 +49,8 @@ def run(
     sampling: float = 0.1,
     measure_every: Duration = "1 s",
     dead_letters: str | os.PathLike[str] | None = None,
+    restarts: int = MOST,
+    on_notice: Callable[[str], None] | None = None,
 ) -> Job:
     """Start a flow on Spark and return its handle.
 
@@ -61,7 +58,11 @@ def run(
     the longest time between two commits. `sampling` is the share of items that is measured, `measure_every`
     the time between two reports of a worker. `dead_letters` is the directory for items of tasks
     with on_error="dead_letter" (default: dead_letters/FLOW here).
+
+    A flow that Spark or the machine ended is started again at its last commit, at most `restarts` times in
+    ten minutes; errors of the user's code end it. `on_notice` is called with what somebody should hear of.
     """
+    allowed = Restarts(restarts, time.monotonic)
     graph = flow.graph()
     share, measure_every_s = sampling_share(sampling), measuring_interval_s(measure_every)
     commit_ms = milliseconds(commit)
@@ -87,9 +88,8 @@ def run(
         if temporary is not None:
             undo.callback(temporary.remove)
         address = checkpoint_address(checkpoint or cast("TemporaryCheckpoint", temporary).address)
-        known = committed(spark, address)
-        check_sources(graph.name, address, known.sources, starts)
-        bridge = Bridge(spark, run_id, graph.name, plan, sys.executable, _python_path())
+        bridge = Bridge(spark, graph.name, plan, sys.executable, _python_path())
+        launcher = Launcher(spark, bridge, graph.name, splits, starts, round(commit_ms), address)
         undo.callback(bridge.close, 0)
         switches = Switches(
             routes=routes(layout),
@@ -98,18 +98,9 @@ def run(
             sampling=share,
             measure_every_s=measure_every_s,
         )
-        bridge.publish(switches)
-        query = bridge.start(
-            layout,
-            splits,
-            msgspec.json.encode(Positions(POSITIONS_VERSION, starts)),
-            known.batch + 1,
-            round(commit_ms),
-            address,
-            f"{graph.name}-{run_id[:8]}",
-        )
+        known = launcher.launch(layout, switches)
         undo.pop_all()
-    return Job(layout, switches, bridge, query, claim, temporary)
+    return Job(layout, switches, launcher, claim, temporary, allowed, known, on_notice)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
 from penstock.flow.errors import FlowError
+from penstock.flow.spark_conf import LOCAL_ONLY
 from penstock.spark import session_conf
 
 SPARK_VERSION = "4.3.0"
@@ -48,12 +49,17 @@ def session(
         if not _may_restart(present) or (found >= slots and not _differs(present, master, asked)):
             return _checked(present, least, found, needed_by)
         present.stop()
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master or f"local[{slots}]").appName("penstock")
+    chosen = master or f"local[{slots}]"
+    if _is_local(chosen):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    else:
+        # Executors elsewhere must reach the driver; Spark chooses its address unless the user does.
+        wanted = {key: value for key, value in wanted.items() if key in (conf or {}) or key not in LOCAL_ONLY}
+    builder = SparkSession.builder.master(chosen).appName("penstock")
     for key, value in {**wanted, "spark.jars": _jars(wanted), "spark.penstock.own": "true"}.items():
         builder = builder.config(key, value)
     started = builder.getOrCreate()
-    return _checked(started, least, all_slots(started), needed_by)
+    return _checked(started, least, _await_slots(started, least), needed_by)
 
 
 @contextmanager
@@ -67,11 +73,8 @@ def silenced(context: SparkContext) -> Iterator[None]:
 
 
 def all_slots(spark: SparkSession) -> int:
-    """How many tasks may run at once: cores over `spark.task.cpus`, once all executors are there."""
+    """How many tasks may run at once with the executors of now: cores over `spark.task.cpus`."""
     context = spark.sparkContext
-    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", context.master or "")
-    if cluster is not None:
-        _await_cores(spark, int(cluster[1]) * int(cluster[2]))
     cpus = float(context.getConf().get("spark.task.cpus", "1") or 1)
     return int(context.defaultParallelism / cpus + 1e-9)
 
@@ -115,8 +118,23 @@ def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> Spa
     return spark
 
 
-def _await_cores(spark: SparkSession, cores: int) -> None:
-    """Real-time mode checks its slots once, at the start: executors that register later would not count."""
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _await_slots(spark: SparkSession, least: int) -> int:
+    """Real-time mode checks its slots once, at the start: executors that register later would not count.
+
+    Those of a `local-cluster` are waited for one and all, those of other clusters until there are enough.
+    """
+    context = spark.sparkContext
+    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", context.master or "")
+    if cluster is None and _is_local(context.master or ""):
+        return all_slots(spark)
+    cores = 0 if cluster is None else int(cluster[1]) * int(cluster[2])
     deadline = time.monotonic() + _EXECUTORS_S
-    while spark.sparkContext.defaultParallelism < cores and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        if all_slots(spark) >= least and context.defaultParallelism >= cores:
+            break
         time.sleep(0.05)
+    return all_slots(spark)

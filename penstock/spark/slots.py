@@ -58,7 +58,12 @@ class Claim:
     @property
     def most(self) -> int:
         """As many as the flow may take now: all that no other flow holds."""
-        return self._all_slots - self._book.others(self._run)
+        return self._all_slots - self.others
+
+    @property
+    def others(self) -> int:
+        """Slots that other flows hold."""
+        return self._book.others(self._run)
 
     def hold(self, slots: int) -> None:
         """The flow has another layout."""

@@ -1,7 +1,7 @@
 package org.penstock.bridge;
 
 /** A failure told in words of the flow. */
-public final class FlowException extends RuntimeException {
+public class FlowException extends RuntimeException {
   public FlowException(String message) {
     super(message);
   }

@@ -263,7 +263,7 @@ final class Pump implements TaskHost.Unit {
   public void fail(String report) {
     workers.report(report);
     JsonNode failed = Json.parse(report).get("failed");
-    out.fail(new FlowException("task " + failed.get("task").asText() + ": " + failed.get("problem").asText()));
+    out.fail(new FlowBroken("task " + failed.get("task").asText() + ": " + failed.get("problem").asText()));
   }
 
   @Override

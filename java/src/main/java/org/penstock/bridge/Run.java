@@ -18,6 +18,7 @@ public final class Run {
   private final Map<String, Integer> widths = new HashMap<>();
   private final Deque<Said> reports = new ArrayDeque<>();
   private final Set<Integer> dry = new HashSet<>();
+  private final Set<String> lost = new HashSet<>();
   private final Map<String, Long> adopted = new HashMap<>(); // by executor: the version its workers were told
   private Orders orders;
   private FlowSource.Spec source;
@@ -84,8 +85,15 @@ public final class Run {
   }
 
   synchronized void forgetExecutor(String executor) {
-    adopted.remove(executor);
+    if (adopted.remove(executor) != null) {
+      lost.add(executor);
+    }
     notifyAll();
+  }
+
+  /** Executors that had workers of this run and are gone. */
+  public synchronized List<String> lostExecutors() {
+    return List.copyOf(lost);
   }
 
   /** Waits until every executor has told its workers what was published last; new replicas are up by then. */

@@ -377,7 +377,7 @@ final class TaskHost {
       if (action != Life.Action.RESTART) {
         sendEnd(action == Life.Action.RESTART_LAST || unit.closing());
       }
-    } catch (IOException cannotStart) {
+    } catch (IOException | FlowException cannotStart) {
       unit.failWith(cannotStart);
     } finally {
       sending.unlock();

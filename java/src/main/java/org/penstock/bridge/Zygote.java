@@ -83,7 +83,7 @@ final class Zygote {
     String problem;
     try {
       problem = await(ready, READY_S, "the Python parent process did not start");
-    } catch (IOException stopped) {
+    } catch (IOException | FlowBroken stopped) {
       close();
       throw stopped;
     }
@@ -166,7 +166,7 @@ final class Zygote {
         String[] words = line.split(" ", 3);
         switch (words[0]) {
           case "ready" -> ready.complete("");
-          case "error" -> ready.complete(line.substring(6).replace("\\n", "\n"));
+          case "error" -> ready.completeExceptionally(new FlowBroken(line.substring(6).replace("\\n", "\n")));
           case "forked" -> {
             Birth birth = births.get(Long.parseLong(words[1]));
             if (birth != null) {
@@ -222,6 +222,9 @@ final class Zygote {
     } catch (TimeoutException late) {
       throw new IOException(problem + " within " + seconds + " s");
     } catch (ExecutionException failed) {
+      if (failed.getCause() instanceof FlowBroken broken) {
+        throw broken;
+      }
       throw new IOException(problem + ": " + failed.getCause().getMessage());
     }
   }

@@ -1,9 +1,5 @@
 """A flow whose query Spark ends goes on at its last commit, under the same handle."""
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +11,7 @@ import penstock as ps
 from penstock.spark.job import Job
 from penstock.testing.collector import Collector
 from tests.spark.items import expected, numbered
+from tests.spark.test_cluster import ran
 from tests.spark.test_crashes import same, wait_for
 
 pytestmark = pytest.mark.spark
@@ -152,16 +149,7 @@ if __name__ == "__main__":
 
 
 def test_a_killed_executor_is_noticed_and_survived(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOST, str(tmp_path / "collected")],
-        capture_output=True,
-        text=True,
-        timeout=170,
-        check=False,
-        env={**os.environ, "PENSTOCK_TEST": str(tmp_path)},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout.splitlines()[-1])
+    result = ran(LOST, tmp_path)
     assert result["ended"]
     assert result["lost"] == 0
     assert result["restarts"] >= 1

@@ -65,7 +65,7 @@ def test_what_a_running_flow_listens_on(spark: SparkSession, collector: Collecto
 
 
 def listening(pid: int) -> list[str]:
-    """Local addresses (hexadecimal) of the listening TCP sockets of a process."""
+    """Local addresses (hexadecimal) of the listening TCP sockets of a process; none if it is gone."""
     inodes = set()
     for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
         try:
@@ -74,7 +74,7 @@ def listening(pid: int) -> list[str]:
             continue
     found = []
     for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
             if fields[3] == LISTENING and f"socket:[{fields[9]}]" in inodes:
                 found.append(fields[1])

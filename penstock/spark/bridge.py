@@ -135,7 +135,7 @@ class Bridge:
 
     def lost_executors(self) -> list[str]:
         """Executors of this run that are gone."""
-        return [] if self._run is None else list(self._run.lostExecutors())
+        return [] if self._run is None else str(self._run.lostExecutors()).split()
 
     def change(self, layout: Layout) -> None:
         """Other pool sizes, from the next batch on."""

@@ -91,9 +91,9 @@ public final class Run {
     notifyAll();
   }
 
-  /** Executors that had workers of this run and are gone. */
-  public synchronized List<String> lostExecutors() {
-    return List.copyOf(lost);
+  /** Executors that had workers of this run and are gone, with spaces between them: asked for ten times a second. */
+  public synchronized String lostExecutors() {
+    return String.join(" ", lost);
   }
 
   /** Waits until every executor has told its workers what was published last; new replicas are up by then. */

@@ -39,6 +39,7 @@ __all__ = ["Job", "JobFailed"]
 
 _CLOSE_MS = 10_000
 _FIND_OUT_S = 10.0
+_LOOK_S = 0.05
 _LOOK_FOR_SLOTS_S = 0.2
 _log = logging.getLogger("penstock")
 
@@ -285,8 +286,9 @@ class Job:
             self._board.publish(msgspec.structs.replace(self._board.switches, **switches))
 
     def _check_running(self) -> None:
-        if self._state == "running" and not self._bridge.is_active:
-            self._over.wait(_FIND_OUT_S)  # it has just ended; the monitor finds out why
+        deadline_s = time.monotonic() + _FIND_OUT_S
+        while self._state == "running" and not self._bridge.is_active and time.monotonic() < deadline_s:
+            self._over.wait(_LOOK_S)  # it has just ended; the monitor finds out why, and may start it again
         if self._error is not None:
             raise self._error
         if self._state != "running":
@@ -364,8 +366,12 @@ class Job:
     def _tell(self, notice: str) -> None:
         """Somebody must hear of it: the logger, and whoever asked for notices."""
         _log.warning("flow %s: %s", self.name, notice)
-        if self._on_notice is not None:
+        if self._on_notice is None:
+            return
+        try:
             self._on_notice(notice)
+        except Exception:  # noqa: BLE001 - users' code may raise anything, and the flow goes on
+            _log.exception("flow %s: on_notice raised", self.name)
 
     def _why_ended(self) -> str:
         lost = self._bridge.lost_executors()

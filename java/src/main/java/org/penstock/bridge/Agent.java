@@ -145,20 +145,16 @@ final class Agent {
   }
 
   private void tendWorkers() {
-    List<String> runs;
+    Map<String, Workers> all;
     synchronized (workers) {
-      runs = new ArrayList<>(workers.keySet());
+      all = new HashMap<>(workers);
     }
-    for (String run : runs) {
+    all.forEach((run, of) -> {
       Orders now = orders.get(run);
-      Workers of;
-      synchronized (workers) {
-        of = workers.get(run);
-      }
-      if (now != null && of != null) {
+      if (now != null) {
         of.tend(now.batch());
       }
-    }
+    });
   }
 
   /** The fastest exchange of the last second tells workers most about how this clock and the driver's differ. */

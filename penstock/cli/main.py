@@ -2,7 +2,7 @@
 
 import typer
 
-from penstock.cli import bench, decide, demo, evaluate, explain, graph, report, run, simulate, status
+from penstock.cli import bench, decide, demo, evaluate, explain, faults, graph, report, run, simulate, status
 
 app = typer.Typer(
     name="penstock",
@@ -18,6 +18,7 @@ app.command("graph")(graph.command)
 app.command("report")(report.command)
 app.command("demo")(demo.command)
 app.command("bench")(bench.command)
+app.command("faults")(faults.command)
 app.command("evaluate")(evaluate.command)
 app.command("decide")(decide.command)
 app.command("simulate")(simulate.command)

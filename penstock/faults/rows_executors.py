@@ -1,0 +1,144 @@
+"""Executors that die or fall silent: the flow is started again at its last commit."""
+
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from penstock.faults.bed import TASK, Bed
+from penstock.faults.items import Once
+from penstock.faults.row import Outcome, Row
+from penstock.faults.rows_workers import RECOVERS_IN_S as WORKER_RECOVERS_IN_S
+from penstock.faults.rows_workers import worker_killed
+from penstock.faults.victims import executors, kill, wait_until
+from penstock.spark.job import Job
+
+RECOVERS_IN_S: Final = 15.0
+SECONDS: Final = 22.0
+NOTICED_IN_S: Final = 1.0
+STOPPED_S: Final = 20.0
+SILENT_NOTICED_IN_S: Final = 15.0
+KILLS: Final = 3
+
+
+def executor_killed(bed: Bed) -> Outcome:
+    """One of two."""
+    job = bed.flowing(bed.flow(SECONDS))
+    bed.strike(lambda: kill(bed.chance.choice(executors())))
+    bed.expect("noticed after, s", _noticed_s(job), "<=", NOTICED_IN_S)
+    bed.end(job)
+    return bed.outcome()
+
+
+def all_executors_killed(bed: Bed) -> Outcome:
+    """The flow waits until there are others."""
+    job = bed.flowing(bed.flow(SECONDS, sink=bed.once()))
+    bed.strike(_kill_all)
+    bed.expect("noticed after, s", _noticed_s(job), "<=", NOTICED_IN_S)
+    bed.end(job)
+    return bed.outcome()
+
+
+def executors_killed_repeatedly(bed: Bed) -> Outcome:
+    """One after the other, each as soon as the flow runs again."""
+    job = bed.flowing(bed.flow(SECONDS + 5 * KILLS, sink=bed.once()))
+    for kills in range(KILLS):
+        bed.strike(lambda: kill(bed.chance.choice(executors())))
+        wait_until(lambda kills=kills: job.metrics().restarts > kills, "the flow is started again", 60.0)
+    bed.end(job)
+    bed.expect("restarts", job.metrics().restarts, ">=", KILLS)
+    return bed.outcome()
+
+
+class Announced(Once):
+    """Says that the lines of a batch are on the disk, and gives the fault time to come before the commit."""
+
+    announcement: Path
+
+    def flush(self) -> None:
+        super().flush()
+        self.announcement.touch()
+        time.sleep(0.5)
+
+
+def killed_between_write_and_commit(bed: Bed) -> Outcome:
+    """All of a batch is written and on the disk, but not committed: it comes again and is written once."""
+    once = bed.once()
+    sink = Announced(once.directory)
+    sink.announcement = bed.directory / "written"
+    job = bed.flowing(bed.flow(SECONDS, sink=sink), commit="4 s")
+    sink.announcement.unlink()
+
+    def fault() -> None:
+        wait_until(sink.announcement.exists, "a batch is written")
+        _kill_all()
+
+    bed.strike(fault, 0.0, 0.1)
+    bed.healed()
+    bed.end(job)
+    return bed.outcome()
+
+
+def executor_stopped(bed: Bed) -> Outcome:
+    """SIGSTOP for 20 s: noticed, or caught up; what it does when it goes on is written nowhere twice."""
+    job = bed.flowing(bed.flow(SECONDS + STOPPED_S / 2, sink=bed.once()))
+    stopped = bed.chance.choice(executors())
+    bed.strike(lambda: os.kill(stopped, signal.SIGSTOP))
+    began_s = time.monotonic()
+    try:
+        noticed_s = _noticed_s(job, STOPPED_S)
+        time.sleep(max(0.0, began_s + STOPPED_S - time.monotonic()))
+    finally:
+        if Path(f"/proc/{stopped}").exists():
+            os.kill(stopped, signal.SIGCONT)
+    bed.figures["noticed_s"] = noticed_s
+    bed.expect("noticed after, s, or caught up", noticed_s or 0.0, "<=", SILENT_NOTICED_IN_S)
+    bed.healed()
+    bed.end(job)
+    return bed.outcome()
+
+
+def _noticed_s(job: Job, within_s: float = 30.0) -> float | None:
+    """How long the flow took to see that it is disturbed; None if it has not."""
+    began_s = time.monotonic()
+    restarts = job.metrics().restarts
+    while job.is_running and job.metrics().restarts == restarts:
+        if time.monotonic() > began_s + within_s:
+            return None
+        time.sleep(0.005)
+    return round(time.monotonic() - began_s, 3)
+
+
+def _kill_all() -> None:
+    for executor in executors():
+        kill(executor)
+
+
+ROWS = (
+    Row("kill-executor", "kill -9 one of two executors", "cluster", executor_killed, RECOVERS_IN_S),
+    Row("kill-all-executors", "kill -9 all executors at once", "cluster", all_executors_killed, RECOVERS_IN_S),
+    Row(
+        "kill-executors-repeatedly",
+        "kill -9 an executor three times, each time that the flow runs again",
+        "cluster",
+        executors_killed_repeatedly,
+        RECOVERS_IN_S,
+    ),
+    Row(
+        "kill-before-commit",
+        "kill -9 all executors between the last write of a batch and its commit",
+        "cluster",
+        killed_between_write_and_commit,
+        RECOVERS_IN_S,
+    ),
+    Row("stop-executor", "SIGSTOP an executor for 20 s", "cluster", executor_stopped, RECOVERS_IN_S),
+    Row(
+        "kill-worker-of-executor",
+        "kill -9 a worker of the task, with two executors",
+        "cluster",
+        partial(worker_killed, task=TASK),
+        WORKER_RECOVERS_IN_S,
+    ),
+)

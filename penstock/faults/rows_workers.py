@@ -1,0 +1,147 @@
+"""Worker processes that die, and what tasks of users do to theirs."""
+
+import importlib
+import os
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.faults.bed import SINK, SOURCE, TASK, Bed
+from penstock.faults.items import Pass
+from penstock.faults.row import Outcome, Row
+from penstock.faults.victims import kill, kill_worker, wait_until, zygotes
+from penstock.testing.ledger import Stamped
+
+SECONDS: Final = 6.0
+RECOVERS_IN_S: Final = 3.0
+POISON: Final = 2000
+
+
+def worker_killed(bed: Bed, task: str) -> Outcome:
+    """One process of a task; its successor gets what was not acknowledged."""
+    job = bed.flowing(bed.flow(SECONDS))
+    bed.strike(partial(kill_worker, job, task, bed.chance))
+    bed.end(job)
+    bed.expect("workers replaced", job.metrics().tasks[task].restarts)
+    return bed.outcome()
+
+
+def zygote_killed(bed: Bed) -> Outcome:
+    """The process that forks workers: they end with it, and all are replaced."""
+    job = bed.flowing(bed.flow(SECONDS))
+    bed.strike(lambda: kill(zygotes()[0]))
+    bed.end(job)
+    return bed.outcome()
+
+
+class Poisoned(Pass):
+    """Dies at two items, each time that it sees them."""
+
+    def process(self, item: Stamped, out: Any) -> None:
+        if item[:2] in ((0, POISON // 2), (1, POISON // 2)):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        super().process(item, out)
+
+
+def item_that_kills(bed: Bed) -> Outcome:
+    """Two items end their worker each time they come: they become dead letters, all others arrive."""
+    flow = bed.flow(SECONDS, Poisoned, on_error="dead_letter")
+    job = bed.flowing(flow)
+    bed.strike(lambda: None, 0.0, 0.0)
+    bed.end(job)
+    letters = [line for path in bed.letters.glob("*.jsonl") for line in path.read_text().splitlines()]
+    named = {line.partition('"item": ')[2].partition(', "error"')[0] for line in letters}
+    bed.expect("items put aside", len(named), "==", 2)
+    bed.expect("told in words", all("has killed its worker process three times" in line for line in letters))
+    return bed.outcome(put_aside=2)
+
+
+class Parent(Pass):
+    """Forks a process that would outlive it, and holds whatever it held."""
+
+    def __init__(self, children: Path) -> None:
+        self.children = children
+
+    def open(self, context: Any) -> None:
+        super().open(context)
+        child = os.fork()
+        if child == 0:
+            time.sleep(120)
+            os._exit(0)
+        with self.children.open("a") as note:
+            note.write(f"{child}\n")
+
+
+def forking_task_killed(bed: Bed) -> Outcome:
+    """The processes that its task has forked end with a worker."""
+    children = bed.directory / "children"
+    job = bed.flowing(bed.flow(SECONDS, Parent(children)))
+    bed.strike(partial(kill_worker, job, TASK, bed.chance))
+    bed.end(job)
+    forked = [int(pid) for pid in children.read_text().split()]
+    bed.expect("processes forked", len(forked), ">=", 3)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in forked), "what was forked ends")
+    return bed.outcome()
+
+
+class Threaded(Pass):
+    """Starts threads of its own."""
+
+    def open(self, context: Any) -> None:
+        super().open(context)
+        for _ in range(4):
+            threading.Thread(target=tick, daemon=True).start()
+        threading.Thread(target=tick, args=(1.0,)).start()
+
+
+def tick(seconds: float = 3600.0) -> None:
+    """What such a thread does."""
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        time.sleep(0.01)
+
+
+MODULE = """
+import threading
+from penstock.faults.rows_workers import Threaded, tick
+
+for _ in range(4):
+    threading.Thread(target=tick, daemon=True).start()
+
+class Loaded(Threaded):
+    pass
+"""
+
+
+def threads_of_users(bed: Bed) -> Outcome:
+    """A module that starts threads when it is imported, a task that starts more, and a worker killed."""
+    (bed.directory / "module_with_threads.py").write_text(MODULE)
+    sys.path.insert(0, str(bed.directory))
+    try:
+        loaded = importlib.import_module("module_with_threads").Loaded
+        job = bed.flowing(bed.flow(SECONDS, loaded))
+        bed.strike(partial(kill_worker, job, TASK, bed.chance))
+        bed.end(job)
+    finally:
+        sys.path.remove(str(bed.directory))
+        sys.modules.pop("module_with_threads", None)
+    return bed.outcome()
+
+
+def _row(name: str, about: str, run: Any) -> Row:
+    return Row(name, about, "local", run, RECOVERS_IN_S)
+
+
+ROWS = (
+    _row("kill-source-worker", "kill -9 a worker of the source", partial(worker_killed, task=SOURCE)),
+    _row("kill-task-worker", "kill -9 a worker of the task", partial(worker_killed, task=TASK)),
+    _row("kill-sink-worker", "kill -9 the worker of the sink", partial(worker_killed, task=SINK)),
+    _row("kill-zygote", "kill -9 the process that forks the workers", zygote_killed),
+    _row("kill-forking-task", "kill -9 a worker whose task has forked processes", forking_task_killed),
+    _row("threads-of-users", "kill -9 a worker; its task and the task's module start threads", threads_of_users),
+    Row("item-that-kills", "items that end the interpreter each time they come", "local", item_that_kills),
+)

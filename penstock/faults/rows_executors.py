@@ -1,19 +1,26 @@
 """Executors that die or fall silent: the flow is started again at its last commit."""
 
 import os
+import random
 import signal
+import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from pyspark.sql import SparkSession
+
+import penstock
 from penstock.faults.bed import TASK, Bed
 from penstock.faults.items import Once
 from penstock.faults.row import Outcome, Row
 from penstock.faults.rows_workers import RECOVERS_IN_S as WORKER_RECOVERS_IN_S
 from penstock.faults.rows_workers import worker_killed
-from penstock.faults.victims import executors, kill, wait_until
+from penstock.faults.victims import carriers, executors, kill, wait_until
 from penstock.spark.job import Job
+from penstock.spark.session import all_slots
 
 RECOVERS_IN_S: Final = 15.0
 SECONDS: Final = 22.0
@@ -21,12 +28,13 @@ NOTICED_IN_S: Final = 1.0
 STOPPED_S: Final = 20.0
 SILENT_NOTICED_IN_S: Final = 15.0
 KILLS: Final = 3
+SLOTS: Final = 12
 
 
 def executor_killed(bed: Bed) -> Outcome:
     """One of two."""
     job = bed.flowing(bed.flow(SECONDS))
-    bed.strike(lambda: kill(bed.chance.choice(executors())))
+    bed.strike(partial(_kill_one, job, bed.chance))
     bed.expect("noticed after, s", _noticed_s(job), "<=", NOTICED_IN_S)
     bed.end(job)
     return bed.outcome()
@@ -45,7 +53,7 @@ def executors_killed_repeatedly(bed: Bed) -> Outcome:
     """One after the other, each as soon as the flow runs again."""
     job = bed.flowing(bed.flow(SECONDS + 5 * KILLS, sink=bed.once()))
     for kills in range(KILLS):
-        bed.strike(lambda: kill(bed.chance.choice(executors())))
+        bed.strike(partial(_kill_one, job, bed.chance))
         wait_until(lambda kills=kills: job.metrics().restarts > kills, "the flow is started again", 60.0)
     bed.end(job)
     bed.expect("restarts", job.metrics().restarts, ">=", KILLS)
@@ -68,23 +76,44 @@ def killed_between_write_and_commit(bed: Bed) -> Outcome:
     once = bed.once()
     sink = Announced(once.directory)
     sink.announcement = bed.directory / "written"
-    job = bed.flowing(bed.flow(SECONDS, sink=sink), commit="4 s")
+    job = bed.flowing(bed.flow(SECONDS, sink=sink))
     sink.announcement.unlink()
 
     def fault() -> None:
+        threading.Thread(target=_try_to_commit, args=(job,), daemon=True).start()
         wait_until(sink.announcement.exists, "a batch is written")
         _kill_all()
 
-    bed.strike(fault, 0.0, 0.1)
-    bed.healed()
+    bed.strike(fault)
     bed.end(job)
+    return bed.outcome()
+
+
+def _try_to_commit(job: Job) -> None:
+    with suppress(penstock.FlowError, penstock.JobFailed):
+        job.boundary()
+
+
+def ended_at_once(bed: Bed) -> Outcome:
+    """Executors that have just come, and flows that are given up while their first workers start there."""
+    _kill_all()
+    session = SparkSession.active()
+    wait_until(lambda: all_slots(session) >= SLOTS, "killed executors are replaced", 60.0)
+    for _ in range(3):
+        job = bed.run(bed.flow(None))
+        time.sleep(bed.chance.uniform(0.0, 0.6))
+        job.abandon()
+    job = bed.flowing(bed.flow(4.0))
+    bed.strike(lambda: None)
+    bed.end(job)
+    bed.expect("restarts", job.metrics().restarts, "==", 0)
     return bed.outcome()
 
 
 def executor_stopped(bed: Bed) -> Outcome:
     """SIGSTOP for 20 s: noticed, or caught up; what it does when it goes on is written nowhere twice."""
     job = bed.flowing(bed.flow(SECONDS + STOPPED_S / 2, sink=bed.once()))
-    stopped = bed.chance.choice(executors())
+    stopped = bed.chance.choice(carriers(job))
     bed.strike(lambda: os.kill(stopped, signal.SIGSTOP))
     began_s = time.monotonic()
     try:
@@ -111,6 +140,11 @@ def _noticed_s(job: Job, within_s: float = 30.0) -> float | None:
     return round(time.monotonic() - began_s, 3)
 
 
+def _kill_one(job: Job, chance: random.Random) -> None:
+    wait_until(lambda: carriers(job), "an executor carries the flow")
+    kill(chance.choice(carriers(job)))
+
+
 def _kill_all() -> None:
     for executor in executors():
         kill(executor)
@@ -133,6 +167,7 @@ ROWS = (
         killed_between_write_and_commit,
         RECOVERS_IN_S,
     ),
+    Row("end-at-once", "flows given up as they start, on executors that have just come", "cluster", ended_at_once),
     Row("stop-executor", "SIGSTOP an executor for 20 s", "cluster", executor_stopped, RECOVERS_IN_S),
     Row(
         "kill-worker-of-executor",

@@ -49,6 +49,12 @@ def executors() -> list[int]:
     return [pid for pid in below if EXECUTOR in (words := command(pid)) and words[0].endswith("java")]
 
 
+def carriers(job: Job) -> list[int]:
+    """The executors in which workers of a flow run."""
+    running = {pid for task in job.metrics().tasks.values() for pid in task.processes}
+    return [pid for pid in executors() if running & set(processes.tree(pid))]
+
+
 def zygotes(root: int | None = None) -> list[int]:
     """The parents of workers below a process, this one if none is named."""
     below = processes.tree(os.getpid() if root is None else root)

@@ -1,11 +1,11 @@
-"""Where a trial takes place: a directory, the source and the sink of its flow, and what is noted while it runs."""
+"""Where a trial takes place: a directory, source and sink of its flow, and what is noted meanwhile."""
 
 import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ from penstock.testing.arrivals import Arrivals, Entries
 RATE_PER_S = 600.0
 END_S = 90.0
 WARM_ITEMS = 600
+W = TypeVar("W", bound=Witness)
 SOURCE, TASK, SINK = "numbers", "task", "out"
 
 
@@ -33,6 +34,7 @@ class Bed:
 
     directory: Path
     chance: random.Random
+    checkpoint: Path = field(init=False)
     jobs: list[Job] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
@@ -42,31 +44,38 @@ class Bed:
     _committed: dict[int, int] = field(default_factory=dict)
     _once: bool = False
 
-    @property
-    def checkpoint(self) -> Path:
-        return self.directory / "checkpoint"
+    def __post_init__(self) -> None:
+        self.checkpoint = self.directory / "checkpoint"
 
     @property
     def letters(self) -> Path:
         """Where dead letters go."""
         return self.directory / "letters"
 
-    def source(self, seconds: float | None, rate: float | Schedule = RATE_PER_S, name: str = SOURCE) -> Numbers:
+    def source(
+        self, seconds: float | None, rate: float | Schedule = RATE_PER_S, name: str = SOURCE
+    ) -> Numbers:
         """Numbered items; the checker expects all of them if it has an end."""
         made = numbers(rate, seconds, self.directory / "zero", name=name)
         self._sources = [made]
         return made
 
-    def witness(self) -> Witness:
+    def expected(self) -> dict[int, int]:
+        """How many items each partition of the source has."""
+        return self._sources[0].counts()
+
+    def witness(self, kind: type[W] = Witness) -> W:  # type: ignore[assignment]
         """A sink that shows every arrival."""
-        return Witness(str(self._kept()))
+        return kind(str(self._kept()))
 
     def once(self) -> Once:
-        """A sink that shows the first arrival of each item, as `dedup_jsonl` writes it; the flow needs ids."""
+        """A sink that shows the first arrival of each item, as `dedup_jsonl` writes it."""
         self._once = True
         return Once(self._kept())
 
-    def flow(self, seconds: float | None, task: Any = Pass, sink: Any = None, **options: Any) -> penstock.Flow:
+    def flow(
+        self, seconds: float | None, task: Any = Pass, sink: Any = None, **options: Any
+    ) -> penstock.Flow:
         """Source, task with two replicas, sink; `options` are those of the task."""
         flow = penstock.Flow("trial", ids=isinstance(sink, Once))
         source = flow.source(self.source(seconds), name=SOURCE)
@@ -81,7 +90,7 @@ class Bed:
             **{
                 "checkpoint": self.checkpoint,
                 "dead_letters": self.letters,
-                "on_notice": self.notices.append,
+                "on_notice": self._hear,
                 **options,
             },
         )
@@ -113,8 +122,8 @@ class Bed:
         time.sleep(wait_s)
         self._committed = self._committed or committed(self.checkpoint)
         self._struck_ns = time.monotonic_ns()
-        fault()
         self.figures.setdefault("struck_after_s", []).append(round(wait_s, 3))
+        fault()
 
     def healed(self) -> None:
         """The fault is over from now on: recovery counts from here."""
@@ -124,13 +133,20 @@ class Bed:
         """Until the flow has come to its end by itself."""
         self.checks.append(Check("ends well", float(job.await_termination(within_s)), "==", 1))
         metrics = job.metrics()
-        self.figures |= {"restarts": metrics.restarts, "down_s": round(metrics.down_s, 2)}
+        if metrics.restarts:
+            self.figures |= {
+                "restarts": metrics.restarts,
+                "down_s": round(metrics.down_s, 2),
+                "told": self.notices,
+            }
 
     def expect(self, name: str, value: float | bool | None, op: Any = "==", bar: float = 1) -> None:  # noqa: FBT001
         """A check of this row alone; a condition is to be true."""
         self.checks.append(Check(name, None if value is None else float(value), op, bar))
 
-    def refused(self, act: Callable[[], Any], *words: str, error: type[Exception] = penstock.FlowError) -> str:
+    def refused(
+        self, act: Callable[[], Any], *words: str, error: type[Exception] = penstock.FlowError
+    ) -> str:
         """Whether something is refused, or fails, with all of these words; what was said."""
         try:
             act()
@@ -153,7 +169,7 @@ class Bed:
         `put_aside` of them must not have.
         """
         entries = self.entries()
-        expected = self._sources[0].counts() if counts is None else counts
+        expected = self.expected() if counts is None else counts
         figures = {**self.figures, "items": len(entries), "duplicated": entries.duplicated()}
         checks = [
             *self.checks,
@@ -170,6 +186,11 @@ class Bed:
         figures["remaining_s"] = round(checker.remaining_s(entries, self._struck_ns), 2)
         checks.append(Check("items due after the fault, s", figures["remaining_s"], ">", 0))
         return Outcome(figures, checks, checker.recovered_s(entries, self._struck_ns))
+
+    def _hear(self, notice: str) -> None:
+        """What the flow tells, with the seconds since the last fault."""
+        since_s = 0.0 if self._struck_ns is None else (time.monotonic_ns() - self._struck_ns) * 1e-9
+        self.notices.append(f"{since_s:.1f} s: {notice}")
 
     def _kept(self) -> Path:
         kept = self.directory / "kept"

@@ -1,7 +1,7 @@
 """What a flow may leave behind: processes, threads, descriptors, directories, listening sockets.
 
-A look before the flow and one after it; what is there only after it is left behind. Spark's own processes stay
-and are compared by their number, because lost executors are replaced.
+A look before the flow and one after it; what is there only after it is left behind. Spark's own processes
+stay and are compared by their number, because lost executors are replaced.
 """
 
 import os
@@ -45,7 +45,9 @@ def look() -> Look:
     return Look(found)
 
 
-def left_behind(before: Look, look_again: Callable[[], Look] = look, patience_s: float = PATIENCE_S) -> list[str]:
+def left_behind(
+    before: Look, look_again: Callable[[], Look] = look, patience_s: float = PATIENCE_S
+) -> list[str]:
     """What was not there before, when all had some time to end."""
     deadline_s = time.monotonic() + patience_s
     while left := look_again().found - before.found:
@@ -69,7 +71,9 @@ def private_directories() -> list[str]:
     if (machine := jvm()) is not None:
         places.add(str(machine.java.lang.System.getProperty("java.io.tmpdir")))
     found = [entry for place in places for entry in Path(place).glob("penstock-*")]
-    return [str(entry) for entry in found if not entry.name.startswith(("penstock-trial-", "penstock-collector-"))]
+    return [
+        str(entry) for entry in found if not entry.name.startswith(("penstock-trial-", "penstock-collector-"))
+    ]
 
 
 def listening(pid: int) -> list[str]:

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.faults.bed import TASK, Bed
-from penstock.faults.items import Once
 from penstock.faults.row import Outcome, Row
 from penstock.faults.rows_workers import RECOVERS_IN_S as WORKER_RECOVERS_IN_S
 from penstock.faults.rows_workers import worker_killed
+from penstock.faults.sinks import Announced
 from penstock.faults.victims import carriers, executors, kill, wait_until
 from penstock.spark.job import Job
 from penstock.spark.session import all_slots
@@ -54,21 +54,10 @@ def executors_killed_repeatedly(bed: Bed) -> Outcome:
     job = bed.flowing(bed.flow(SECONDS + 5 * KILLS, sink=bed.once()))
     for kills in range(KILLS):
         bed.strike(partial(_kill_one, job, bed.chance))
-        wait_until(lambda kills=kills: job.metrics().restarts > kills, "the flow is started again", 60.0)
+        wait_until(partial(_started_again, job, kills), "the flow is started again", 60.0)
     bed.end(job)
     bed.expect("restarts", job.metrics().restarts, ">=", KILLS)
     return bed.outcome()
-
-
-class Announced(Once):
-    """Says that the lines of a batch are on the disk, and gives the fault time to come before the commit."""
-
-    announcement: Path
-
-    def flush(self) -> None:
-        super().flush()
-        self.announcement.touch()
-        time.sleep(0.5)
 
 
 def killed_between_write_and_commit(bed: Bed) -> Outcome:
@@ -140,6 +129,10 @@ def _noticed_s(job: Job, within_s: float = 30.0) -> float | None:
     return round(time.monotonic() - began_s, 3)
 
 
+def _started_again(job: Job, times: int) -> bool:
+    return job.metrics().restarts > times
+
+
 def _kill_one(job: Job, chance: random.Random) -> None:
     wait_until(lambda: carriers(job), "an executor carries the flow")
     kill(chance.choice(carriers(job)))
@@ -152,7 +145,9 @@ def _kill_all() -> None:
 
 ROWS = (
     Row("kill-executor", "kill -9 one of two executors", "cluster", executor_killed, RECOVERS_IN_S),
-    Row("kill-all-executors", "kill -9 all executors at once", "cluster", all_executors_killed, RECOVERS_IN_S),
+    Row(
+        "kill-all-executors", "kill -9 all executors at once", "cluster", all_executors_killed, RECOVERS_IN_S
+    ),
     Row(
         "kill-executors-repeatedly",
         "kill -9 an executor three times, each time that the flow runs again",
@@ -167,7 +162,12 @@ ROWS = (
         killed_between_write_and_commit,
         RECOVERS_IN_S,
     ),
-    Row("end-at-once", "flows given up as they start, on executors that have just come", "cluster", ended_at_once),
+    Row(
+        "end-at-once",
+        "flows given up as they start, on executors that have just come",
+        "cluster",
+        ended_at_once,
+    ),
     Row("stop-executor", "SIGSTOP an executor for 20 s", "cluster", executor_stopped, RECOVERS_IN_S),
     Row(
         "kill-worker-of-executor",

@@ -1,24 +1,18 @@
 """Worker processes that die, and what tasks of users do to theirs."""
 
 import importlib
-import os
-import signal
 import sys
-import threading
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.faults.bed import SINK, SOURCE, TASK, Bed
-from penstock.faults.items import Pass
 from penstock.faults.row import Outcome, Row
+from penstock.faults.tasks import Parent, Poisoned
 from penstock.faults.victims import kill, kill_worker, wait_until, zygotes
-from penstock.testing.ledger import Stamped
 
 SECONDS: Final = 6.0
 RECOVERS_IN_S: Final = 3.0
-POISON: Final = 2000
 
 
 def worker_killed(bed: Bed, task: str) -> Outcome:
@@ -38,15 +32,6 @@ def zygote_killed(bed: Bed) -> Outcome:
     return bed.outcome()
 
 
-class Poisoned(Pass):
-    """Dies at two items, each time that it sees them."""
-
-    def process(self, item: Stamped, out: Any) -> None:
-        if item[:2] in ((0, POISON // 2), (1, POISON // 2)):
-            os.kill(os.getpid(), signal.SIGSEGV)
-        super().process(item, out)
-
-
 def item_that_kills(bed: Bed) -> Outcome:
     """Two items end their worker each time they come: they become dead letters, all others arrive."""
     flow = bed.flow(SECONDS, Poisoned, on_error="dead_letter")
@@ -58,22 +43,6 @@ def item_that_kills(bed: Bed) -> Outcome:
     bed.expect("items put aside", len(named), "==", 2)
     bed.expect("told in words", all("has killed its worker process three times" in line for line in letters))
     return bed.outcome(put_aside=2)
-
-
-class Parent(Pass):
-    """Forks a process that would outlive it, and holds whatever it held."""
-
-    def __init__(self, children: Path) -> None:
-        self.children = children
-
-    def open(self, context: Any) -> None:
-        super().open(context)
-        child = os.fork()
-        if child == 0:
-            time.sleep(120)
-            os._exit(0)
-        with self.children.open("a") as note:
-            note.write(f"{child}\n")
 
 
 def forking_task_killed(bed: Bed) -> Outcome:
@@ -88,26 +57,9 @@ def forking_task_killed(bed: Bed) -> Outcome:
     return bed.outcome()
 
 
-class Threaded(Pass):
-    """Starts threads of its own."""
-
-    def open(self, context: Any) -> None:
-        super().open(context)
-        for _ in range(4):
-            threading.Thread(target=tick, daemon=True).start()
-        threading.Thread(target=tick, args=(1.0,)).start()
-
-
-def tick(seconds: float = 3600.0) -> None:
-    """What such a thread does."""
-    until_s = time.monotonic() + seconds
-    while time.monotonic() < until_s:
-        time.sleep(0.01)
-
-
 MODULE = """
 import threading
-from penstock.faults.rows_workers import Threaded, tick
+from penstock.faults.tasks import Threaded, tick
 
 for _ in range(4):
     threading.Thread(target=tick, daemon=True).start()
@@ -142,6 +94,8 @@ ROWS = (
     _row("kill-sink-worker", "kill -9 the worker of the sink", partial(worker_killed, task=SINK)),
     _row("kill-zygote", "kill -9 the process that forks the workers", zygote_killed),
     _row("kill-forking-task", "kill -9 a worker whose task has forked processes", forking_task_killed),
-    _row("threads-of-users", "kill -9 a worker; its task and the task's module start threads", threads_of_users),
+    _row(
+        "threads-of-users", "kill -9 a worker; its task and the task's module start threads", threads_of_users
+    ),
     Row("item-that-kills", "items that end the interpreter each time they come", "local", item_that_kills),
 )

@@ -1,6 +1,6 @@
 """Trials in processes that stay: those of one kind share a driver and its Spark.
 
-Run as a module it is such a process: a line of its standard input is a question, a line of its output the answer.
+Run as a module it is such a process: it is asked by lines of its standard input, and answers by lines.
 """
 
 import os

@@ -1,0 +1,68 @@
+"""Drivers that are killed or told to end: `penstock run` in processes of their own."""
+
+import signal
+import time
+from functools import partial
+from typing import Final
+
+from penstock.faults.bed import Bed, committed
+from penstock.faults.drivers import await_no_orphans, driver, private_directories
+from penstock.faults.row import Outcome, Row
+
+SECONDS: Final = 40.0
+DEADLINE_S: Final = 20.0
+
+
+def driver_killed(bed: Bed, *, once: bool) -> Outcome:
+    """All of it ends; a start on the same checkpoint goes on after the last commit, and ends when told."""
+    keep = bed.once if once else bed.witness
+    keep()
+    options = ("once=true",) if once else ()
+    with driver(bed, *options) as first:
+        bed.await_items(600)
+        bed.strike(partial(first.signal, signal.SIGKILL), 1.0, 4.0)
+        began_s = time.monotonic()
+        await_no_orphans(bed)
+        bed.figures["orphans_end_s"] = round(time.monotonic() - began_s, 2)
+    arrived = len(bed.entries())
+    with driver(bed, *options) as second:
+        bed.await_items(arrived + 1200)
+        time.sleep(3.0)
+        second.signal(signal.SIGTERM)
+        bed.expect("exit code", second.wait(DEADLINE_S), "==", 0)
+        await_no_orphans(bed)
+    bed.expect("directories left", len(private_directories(bed)), "==", 0)
+    return bed.outcome(counts=committed(bed.checkpoint))
+
+
+def told_to_end(bed: Bed, number: signal.Signals) -> Outcome:
+    """Drains, commits, ends with exit code 0 within its deadline."""
+    bed.witness()
+    with driver(bed) as started:
+        bed.await_items(600)
+        time.sleep(bed.chance.uniform(0.0, 3.0))
+        began_s = time.monotonic()
+        started.signal(number)
+        bed.expect("exit code", started.wait(60.0), "==", 0)
+        bed.expect("ended after, s", round(time.monotonic() - began_s, 2), "<=", DEADLINE_S)
+        await_no_orphans(bed)
+    bed.expect("directories left", len(private_directories(bed)), "==", 0)
+    return bed.outcome(counts=committed(bed.checkpoint))
+
+
+ROWS = (
+    Row(
+        "kill-driver",
+        "kill -9 the driver, and a start on the same checkpoint",
+        "own",
+        partial(driver_killed, once=False),
+    ),
+    Row(
+        "kill-driver-dedup",
+        "the same with a sink that deduplicates",
+        "own",
+        partial(driver_killed, once=True),
+    ),
+    Row("sigterm", "SIGTERM under load", "own", partial(told_to_end, number=signal.SIGTERM)),
+    Row("ctrl-c", "Ctrl-C under load", "own", partial(told_to_end, number=signal.SIGINT)),
+)

@@ -8,14 +8,15 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 import penstock
-from penstock.faults.bed import SINK, SOURCE, TASK, Bed, committed
-from penstock.faults.items import Pass
+from penstock.faults.bed import RATE_PER_S, SINK, SOURCE, TASK, Bed, committed
+from penstock.faults.items import Pass, numbers
 from penstock.faults.row import Outcome, Row
+from penstock.faults.sinks import Drop
 from penstock.faults.victims import kill_worker
 from penstock.spark.job import Job
 from penstock.spark.session import all_slots
 
-SECONDS: Final = 7.0
+SECONDS: Final = 5.5
 RECOVERS_IN_S: Final = 3.0
 HEAD: Final = "head"
 POOL: Final = 6
@@ -90,23 +91,38 @@ def second_flow(bed: Bed) -> Outcome:
     beside = Bed(bed.directory / "beside", bed.chance)
     beside.directory.mkdir()
     other = beside.flowing(beside.flow(SECONDS))
-    third = penstock.Flow("third")
-    slots = all_slots(SparkSession.active())
-    third.source(beside.source(SECONDS, name="many"), name="many").task(
-        Pass, name="wide", parallelism=slots
-    ).sink(bed.witness(), name=SINK)
+    width = all_slots(SparkSession.active()) - 5
     bed.refused(
-        partial(beside.run, third, checkpoint=bed.directory / "third"),
-        f'flow "third" needs 2 for many, {slots} for wide, 1 for {SINK}',
-        f"of Spark's {slots}",
+        partial(bed.run, _wide(bed, width), checkpoint=bed.directory / "third"),
+        f'flow "wide" needs 2 for {SOURCE}, {width} for {TASK}, 1 for {SINK}',
         'by flow "trial"',
     )
     bed.strike(partial(kill_worker, other, TASK, bed.chance))
     bed.end(other)
     bed.end(job)
-    beside.source(SECONDS)
     bed.expect("lost by the other flow", beside.entries().lost(beside.expected()), "==", 0)
     return bed.outcome()
+
+
+def too_few_slots(bed: Bed) -> Outcome:
+    """Refused before it starts, in the words of the flow; one that runs goes on."""
+    job = bed.flowing(bed.flow(2.5))
+    slots = all_slots(SparkSession.active())
+    bed.refused(
+        partial(bed.run, _wide(bed, slots), checkpoint=bed.directory / "wide"),
+        f"Spark has {slots} task slots",
+        f"{slots + 3} are needed",
+        f'flow "wide" needs 2 for {SOURCE}, {slots} for {TASK}, 1 for {SINK}',
+    )
+    bed.end(job)
+    return bed.outcome()
+
+
+def _wide(bed: Bed, replicas: int) -> penstock.Flow:
+    flow = penstock.Flow("wide")
+    source = numbers(RATE_PER_S, None, bed.directory / "zero-wide")
+    flow.source(source, name=SOURCE).task(Pass, name=TASK, parallelism=replicas).sink(Drop(), name=SINK)
+    return flow
 
 
 def _row(name: str, about: str, change: Any, *, kill: bool) -> Row:
@@ -126,6 +142,7 @@ ROWS = (
         "local",
         stopped_under_load,
     ),
+    Row("too-few-slots", "a flow that needs more task slots than there are", "local", too_few_slots),
     Row(
         "second-flow",
         "a second flow in the process, a third that does not fit",

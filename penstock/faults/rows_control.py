@@ -18,8 +18,7 @@ from penstock.faults.tasks import Slow
 from penstock.spark.job import Job
 from penstock.stats.snapshot import Snapshot
 
-SECONDS: Final = 8.0
-BEFORE_S: Final = 2.0
+SECONDS: Final = 6.5
 Spoil = Callable[[Snapshot], Snapshot]
 
 

@@ -376,7 +376,7 @@ class Job:
     def _why_ended(self) -> str:
         lost = self._bridge.lost_executors()
         if lost and self._reported.failure is None:
-            return f'flow "{self.name}": executor {", ".join(sorted(lost))} is lost'
+            return f'flow "{self.name}": {lost}'
         return failure_words(self.name, self._reported.failure, self._bridge.error())
 
     def _not_drained(self, timeout: Duration) -> JobFailed:

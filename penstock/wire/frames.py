@@ -13,7 +13,7 @@ DATA = 2
 END = 3
 SWITCHES = 5
 JOINED = 6
-CLOCK = 7
+LINK = 7
 OUT = 16
 ACK = 17
 ENDED = 18
@@ -21,6 +21,7 @@ FAILED = 19
 AT = 20
 REPORT = 21
 JOIN = 22
+ALIVE = 23
 
 REMOTE = 255
 """The place of an envelope that leaves its unit."""

@@ -24,9 +24,10 @@ from penstock.wire.frames import (
     frame,
     read_data,
 )
-from penstock.wire.orders import Plan, StartOrder, Switches
+from penstock.wire.orders import Link, Plan, StartOrder, Switches
 from penstock.worker.chain import Chain
-from penstock.worker.control_line import ControlLine, leave
+from penstock.worker.control_line import ControlLine
+from penstock.worker.lease import Lease, leave
 from penstock.worker.measurements import process_report
 from penstock.worker.outbox import Outbox, OutStream
 from penstock.worker.runner import Runner
@@ -67,11 +68,13 @@ class Worker:
             self._sourcing = Sourcing(self._head.task, self._outbox, self._head.measured, self._inbox)
         self._unacknowledged = 0
         self._shipper = Shipper(self._outbox)
+        self._lease = Lease(order.link)
         self._line = ControlLine(
             control,
             on_switches=self._adopt,
             on_joined=self._joined.set,
-            on_exchange=self._outbox.time.learn,
+            on_link=self._hear_of_driver,
+            lease=self._lease,
             report=self._report,
             report_every_s=order.switches.measure_every_s,
         )
@@ -96,8 +99,8 @@ class Worker:
             order = None
 
     def _run_batch(self, order: StartOrder) -> None:
-        if order.exchange is not None:
-            self._outbox.time.learn(order.exchange)
+        self._lease.renew(order.link)
+        self._hear_of_driver(order.link)
         self._outbox.begin_batch()
         self._lay(order)
         if self._sourcing is None:
@@ -113,6 +116,10 @@ class Worker:
                 self._head.failures.broken("reading the source", problem)
             last = False
         self._end_batch(position, last=last)
+
+    def _hear_of_driver(self, link: Link) -> None:
+        if link.exchange is not None:  # the bridge has none before its first question was answered
+            self._outbox.time.learn(link.exchange)
 
     def _lay(self, order: StartOrder) -> None:
         """Take up the addresses of the batch, by the newest order that is known."""
@@ -186,6 +193,7 @@ class Worker:
     def _process(self, body: memoryview) -> None:
         sequence, arrived_ns, careful, poisoned, data = read_data(body)
         started_ns = time.monotonic_ns()
+        self._lease.check(started_ns)
         envelope = decode(data)
         outbox = self._outbox
         outbox.current_input = sequence
@@ -248,6 +256,7 @@ class Worker:
 
     def _end_batch(self, position: dict[str, Any], *, last: bool) -> None:
         self._outbox.begin_item(None, None)
+        self._lease.check(time.monotonic_ns())
         if self._sourcing is None:
             for runner in self._chain.runners:
                 runner.flush()

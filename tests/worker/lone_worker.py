@@ -22,7 +22,7 @@ from penstock.stats.clock_offset import Exchange
 from penstock.wire import frames as wire
 from penstock.wire.envelope import Address, Envelope, Tag, decode, dump_items, encode
 from penstock.wire.ids import ItemId
-from penstock.wire.orders import Plan, SourceOrder, StartOrder, Switches
+from penstock.wire.orders import Link, Plan, SourceOrder, StartOrder, Switches
 from penstock.wire.routes import routes
 from penstock.worker import worker
 
@@ -43,6 +43,7 @@ class LoneWorker:
         )
         # The driver's clock is this machine's, unless a test says otherwise.
         self.exchange: Exchange | None = Exchange(0, 0, 0, 0)
+        self.lease_until_ns: int | None = None
         self.batch = 0
         self.acknowledged = 0
         self.marks: list[bytes] = []
@@ -57,7 +58,9 @@ class LoneWorker:
     ) -> None:
         """A START frame; batches are numbered from 1 unless a test says otherwise."""
         self.batch = self.batch + 1 if batch is None else batch
-        order = StartOrder(task, replica, self.batch, self.switches, source, self.exchange)
+        order = StartOrder(
+            task, replica, self.batch, self.switches, source, Link(self.exchange, self.lease_until_ns)
+        )
         self.send(wire.frame(wire.START, msgspec.json.encode(order)))
 
     def give(

@@ -1,5 +1,6 @@
 """A worker process over a pair of sockets: batches, careful mode, timers, switches and failures."""
 
+import contextlib
 import itertools
 import json
 import signal
@@ -18,7 +19,7 @@ from penstock.wire import frames as wire
 from penstock.wire.envelope import Tag
 from penstock.wire.frames import REMOTE
 from penstock.wire.ids import origin_of, stream_code
-from penstock.wire.orders import Position, SourceOrder, Switches
+from penstock.wire.orders import Link, Position, SourceOrder, Switches
 from penstock.worker.context import Context, Out
 from penstock.worker.flow_time import UNKNOWN_NS
 from tests.flow.random_flows import Partitioned
@@ -216,7 +217,7 @@ def test_an_unknown_clock_is_stamped_as_unknown_until_it_is_learned() -> None:
         worker.start("middle")
         worker.give(1, [1], tags=[Tag(0, UNKNOWN_NS, UNKNOWN_NS)])
         worker.until(wire.OUT)
-        worker.tell(wire.frame(wire.CLOCK, msgspec.json.encode(Exchange(AHEAD_NS, 0, 0, AHEAD_NS))))
+        worker.tell(wire.frame(wire.LINK, msgspec.json.encode(Link(Exchange(AHEAD_NS, 0, 0, AHEAD_NS)))))
         for sequence in itertools.count(2):
             worker.give(sequence, [sequence], tags=[Tag(0, UNKNOWN_NS, UNKNOWN_NS)])
             worker.until(wire.OUT)
@@ -517,3 +518,15 @@ def test_a_source_that_cannot_be_read_is_fatal() -> None:
         worker.start("first", source=SourceOrder("0/2", BEGINNING, BEGINNING, time.monotonic_ns()))
         problem = worker.until(wire.FAILED)["failed"]["problem"]
         assert problem.startswith("reading the source raised AttributeError: ")
+
+
+def test_a_worker_whose_lease_is_over_touches_no_item(tmp_path: Path) -> None:
+    """It may have stood still: what came meanwhile belongs to its successor."""
+    touched = tmp_path / "touched"
+    with lone_worker(chain(lambda item: touched.write_text("touched"))) as worker:
+        worker.lease_until_ns = time.monotonic_ns() - 1
+        worker.start("middle")
+        with contextlib.suppress(BrokenPipeError):
+            worker.give(1, [1])
+        assert worker.exit_code() == LEFT
+    assert not touched.exists()

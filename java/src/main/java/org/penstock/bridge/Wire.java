@@ -21,7 +21,7 @@ public final class Wire {
   /** Bridge to worker, control channel. */
   public static final byte SWITCHES = 5; // JSON
   public static final byte JOINED = 6; // the workers of chained tasks have ended
-  public static final byte CLOCK = 7; // JSON: the latest exchange of times with the driver
+  public static final byte LINK = 7; // JSON: the latest exchange of times with the driver, and the lease
 
   /** Worker to bridge, data channel. */
   public static final byte OUT = 16; // i64 acknowledged, i32 target, u8 place (255: another layer), envelope
@@ -33,7 +33,8 @@ public final class Wire {
   public static final byte JOIN = 22; // JSON: tasks that this worker will run itself; end their workers
 
   /** Worker to bridge, control channel. */
-  public static final byte REPORT = 21; // JSON
+  public static final byte REPORT = 21; // JSON; answered with LINK
+  public static final byte ALIVE = 23; // nothing to report, answered with LINK
 
   static final int REMOTE = 255;
   static final int HEADER = 5;

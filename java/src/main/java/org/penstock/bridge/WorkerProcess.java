@@ -80,8 +80,10 @@ final class WorkerProcess {
     Wire.Reader reports = new Wire.Reader(control);
     try {
       for (Wire.Frame frame = reports.next(); frame != null; frame = reports.next()) {
-        owner.report(StandardCharsets.UTF_8.decode(frame.body()).toString());
-        control(Wire.frame(Wire.CLOCK, owner.exchange().getBytes(StandardCharsets.UTF_8)));
+        if (frame.kind() == Wire.REPORT) {
+          owner.report(StandardCharsets.UTF_8.decode(frame.body()).toString());
+        }
+        control(Wire.frame(Wire.LINK, owner.link().getBytes(StandardCharsets.UTF_8)));
       }
     } catch (IOException ended) {
       // Its data channel tells the same, to somebody who can act on it.

@@ -7,11 +7,13 @@ from penstock.flow.errors import JobFailed
 from penstock.io import dedup_jsonl, jsonl, paced, replay
 
 if TYPE_CHECKING:
+    from penstock.spark.drained import Drained
     from penstock.spark.job import Job
     from penstock.spark.run import run
     from penstock.spark.session import session
 
 __all__ = [
+    "Drained",
     "Flow",
     "FlowError",
     "Job",
@@ -26,7 +28,12 @@ __all__ = [
     "task",
 ]
 
-_LAZY = {"run": "penstock.spark.run", "session": "penstock.spark.session", "Job": "penstock.spark.job"}
+_LAZY = {
+    "Drained": "penstock.spark.drained",
+    "Job": "penstock.spark.job",
+    "run": "penstock.spark.run",
+    "session": "penstock.spark.session",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,8 @@ _LONGEST_MS = 12 * 3_600_000  # well below the trigger, which would cut a batch 
 
 def commit_ms(commit: Duration | None, *, has_checkpoint: bool) -> float:
     """The longest time between two commits; None is the default, which depends on who may need them."""
-    chosen_ms = milliseconds(commit or (_WITH_CHECKPOINT if has_checkpoint else _WITHOUT))
+    default = _WITH_CHECKPOINT if has_checkpoint else _WITHOUT
+    chosen_ms = milliseconds(default if commit is None else commit)
     if not _SHORTEST_MS <= chosen_ms <= _LONGEST_MS:
         raise FlowError(
             f"a commit every {format_ms(chosen_ms)} is not between 1 s and 12 h; choose one within"

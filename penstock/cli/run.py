@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -125,10 +125,11 @@ def command(
                 control.join(_LAST_DECISION_S)
             console.print(str(drained), markup=False, highlight=False, soft_wrap=True)
         except (penstock.FlowError, RecordingError, OSError):
-            job.stop()
+            with suppress(penstock.JobFailed):  # what went wrong first is told
+                job.stop()
             raise
         except penstock.JobFailed as error:
-            console.print(f"penstock: {error}", markup=False, style="red")
+            console.print(f"penstock: {error}", markup=False, style="red", soft_wrap=True)
             raise typer.Exit(FAILED) from None
 
 

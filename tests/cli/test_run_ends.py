@@ -42,7 +42,14 @@ class Started:
         self.out = place / "out"
         self._mark = f"PENSTOCK_TEST={place}"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from penstock.cli.main import app; app()", "run", "ending:flow", *arguments],
+            [
+                sys.executable,
+                "-c",
+                "from penstock.cli.main import app; app()",
+                "run",
+                "ending:flow",
+                *arguments,
+            ],
             cwd=place,
             stderr=subprocess.PIPE,
             text=True,

@@ -44,7 +44,9 @@ def directory(spark: SparkSession, tmp_path: Path) -> Directory:
 
 def test_one_that_beats_is_named_and_one_that_is_released_is_followed_at_once(directory: Directory) -> None:
     first = take(directory, me("first"))
-    with pytest.raises(FlowError, match=r'checkpoint file:.* is held by flow "first" on .*, process \d+, since'):
+    with pytest.raises(
+        FlowError, match=r'checkpoint file:.* is held by flow "first" on .*, process \d+, since'
+    ):
         take(directory, me("second"))
     first.release()
     assert directory.text(FILE) is None

@@ -132,7 +132,9 @@ def test_stop_waits_for_slots_no_longer_than_its_time(
     monkeypatch.setattr(job._claim, "_book", NoRoom(room_in_s=600))
     cancel(spark)
     wait_for(lambda: job.status.state == "restarting")
-    with pytest.raises(ps.JobFailed, match=r"stopped before it could.*without a checkpoint nothing replays it"):
+    with pytest.raises(
+        ps.JobFailed, match=r"stopped before it could.*without a checkpoint nothing replays it"
+    ):
         job.stop("1 s")
 
 

@@ -44,7 +44,7 @@ LENGTHS = {
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One run: the items that were due in the time that counts, every gap, and what went wrong in all of it."""
+    """One run: what arrived, from when to when it counts, every gap, and what went wrong."""
 
     entries: Entries
     begin_ns: int

@@ -52,7 +52,7 @@ def test_another_flow_of_the_same_process_is_refused_until_it_is_released(tmp_pa
 
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     def opened() -> int:
-        return len(os.listdir("/proc/self/fd"))
+        return len(list(Path("/proc/self/fd").iterdir()))
 
     before = opened()
     held = take(tmp_path)

@@ -1,7 +1,6 @@
 """A process that has run a flow has the threads and open files that it had before."""
 
 import gc
-import os
 import threading
 import time
 from collections import Counter
@@ -29,7 +28,7 @@ def opened() -> Counter[str]:
     found: Counter[str] = Counter()
     for entry in Path("/proc/self/fd").iterdir():
         try:
-            found[os.readlink(entry).partition(":")[0]] += 1
+            found[str(entry.readlink()).partition(":")[0]] += 1
         except OSError:
             continue  # that of the listing itself
     return found

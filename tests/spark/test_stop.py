@@ -14,6 +14,7 @@ from penstock.control.control import Control, ControlPlan
 from penstock.spark.slots import BOOK
 from penstock.testing.collector import Collector
 from tests.spark.items import expected, numbered
+from tests.spark.test_cluster import ran
 from tests.spark.test_crashes import wait_for
 from tests.spark.test_supervised import cancel
 
@@ -101,10 +102,15 @@ def test_one_that_may_not_be_started_again_says_what_is_not_committed(
 ) -> None:
     job = ps.run(flow(collector), checkpoint=tmp_path, restarts=0)
     wait_for(lambda: len(collector.items()) > 300)
-    threading.Thread(target=lambda: (wait_for(lambda: job.status.state == "draining"), cancel(spark))).start()
+
+    def cancel_in_the_drain() -> None:
+        wait_for(lambda: job.status.state == "draining")
+        cancel(spark)
+
+    threading.Thread(target=cancel_in_the_drain).start()
     with pytest.raises(
         ps.JobFailed,
-        match=r"(?s)cancelled.*given up; what came after its last commit is not committed, a start on the same",
+        match=r"(?s)cancelled.*given up; what came after its last commit is not committed, a start on the",
     ):
         job.stop()
     assert job.status.state == "failed"
@@ -136,6 +142,48 @@ def test_stop_waits_for_slots_no_longer_than_its_time(
         ps.JobFailed, match=r"stopped before it could.*without a checkpoint nothing replays it"
     ):
         job.stop("1 s")
+
+
+LOST = """
+import json, os, signal, sys, threading, time
+from collections import Counter
+import penstock as ps
+from penstock import processes
+from penstock.testing.collector import Collector
+from tests.spark.executors import executors
+from tests.spark.items import expected
+from tests.spark.test_stop import flow
+
+if __name__ == "__main__":
+    collector = Collector(sys.argv[1])
+    job = ps.run(flow(collector), master="local-cluster[2,4,1024]")
+    while len(collector.items()) < 300:
+        time.sleep(0.05)
+    job.boundary()
+    time.sleep(3)
+    stopping = threading.Thread(target=job.stop)
+    stopping.start()
+    while job.status.state == "running":
+        time.sleep(0.01)
+    seen = set(collector.items())
+    worker = job.metrics().tasks["slow"].processes[0]
+    os.kill(next(pid for pid in executors() if worker in processes.tree(pid)), signal.SIGKILL)
+    stopping.join(100)
+    drained = job.stop()
+    counted = Counter(collector.items())
+    print(json.dumps({
+        "state": job.status.state,
+        "batch": drained and drained.batch,
+        "restarts": job.metrics().restarts,
+        "whole": counted.keys() == expected(len(counted)) and seen <= counted.keys(),
+    }))
+    collector.close()
+"""
+
+
+def test_an_executor_that_is_lost_in_the_drain_costs_nothing(tmp_path: Path) -> None:
+    result = ran(LOST, tmp_path)
+    assert result == {"state": "stopped", "batch": 1, "restarts": 1, "whole": True}
 
 
 class NoRoom:

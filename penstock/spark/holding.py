@@ -9,7 +9,7 @@ from penstock.flow.errors import FlowError
 from penstock.spark.directory import Directory
 from penstock.spark.hold_by_beat import BeatHold
 from penstock.spark.hold_by_lock import LockHold
-from penstock.spark.holder import Hold, new_holder
+from penstock.spark.holder import FILE, Hold, new_holder
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
@@ -25,6 +25,8 @@ def hold(spark: SparkSession, address: str, flow: str) -> Hold:
         return LockHold(directory.local, holder)
     except OSError as problem:
         if problem.errno in _NO_LOCKS:
+            if directory.text(FILE) == "":  # the attempt to lock it has made it
+                directory.delete(FILE)
             return BeatHold(directory, holder)
         raise FlowError(f"the checkpoint {address} cannot be held: {problem.strerror}") from None
 

@@ -141,7 +141,9 @@ def test_file_systems_without_locks_are_held_by_beats(
         return lock
 
     monkeypatch.setattr("fcntl.flock", raising(holding._NO_LOCKS[0]))
+    began_s = time.monotonic()
     held = holding.hold(spark, str(tmp_path), "f")
+    assert time.monotonic() - began_s < 8, "there was nobody to be watched"
     assert isinstance(held, BeatHold)
     held.release()
     monkeypatch.setattr("fcntl.flock", raising(13))

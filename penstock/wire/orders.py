@@ -64,6 +64,13 @@ class Link(msgspec.Struct, frozen=True):
     lease_until_ns: int | None = None
 
 
+class Verdict(msgspec.Struct, frozen=True):
+    """Why an item is put aside: the task at fault, and what it did."""
+
+    task: str
+    problem: str
+
+
 class StartOrder(msgspec.Struct, frozen=True):
     """What the bridge tells a worker at the beginning of a batch."""
 

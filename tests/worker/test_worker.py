@@ -19,7 +19,7 @@ from penstock.wire import frames as wire
 from penstock.wire.envelope import Tag
 from penstock.wire.frames import REMOTE
 from penstock.wire.ids import origin_of, stream_code
-from penstock.wire.orders import Link, Position, SourceOrder, Switches
+from penstock.wire.orders import Link, Position, SourceOrder, Switches, Verdict
 from penstock.worker.context import Context, Out
 from penstock.worker.flow_time import UNKNOWN_NS
 from tests.flow.random_flows import Partitioned
@@ -244,13 +244,33 @@ def test_careful_mode_names_each_item_and_puts_the_poisoned_aside(tmp_path: Path
     flow = chain(lambda item: item, on_error="dead_letter")
     with lone_worker(flow, str(tmp_path)) as worker:
         worker.start("middle")
-        worker.give(5, ["a", "bad", "c"], careful=True, poisoned=[1])
+        verdict = Verdict("middle", "it took longer than its timeout=1 s")
+        worker.give(5, ["a", "bad", "c"], careful=True, verdicts={1: verdict})
         report = worker.end()["worker"]
-        assert worker.at == [(5, 0), (5, 2)]
+        assert worker.at == [(5, 0), (5, 1), (5, 2)]
         assert worker.items() == ["a", "c"]
         assert report["dead_lettered"] == 1
         (letter,) = (tmp_path / "middle-0.jsonl").read_text().splitlines()
         assert json.loads(letter)["item"] == "'bad'"
+        assert json.loads(letter)["error"] == verdict.problem
+
+
+def test_careful_mode_begins_where_the_dead_worker_was_and_ships_each_item_before_the_next() -> None:
+    with lone_worker(chain(lambda item: item, lifetime="1 h")) as worker:
+        worker.start("middle")
+        worker.give(5, ["done", "b", "c"], careful=True, first=1)
+        worker.until(wire.OUT)
+        worker.end()
+        assert worker.at == [(5, 1), (5, 2)]
+        assert [envelope.items for _, _, envelope in worker.out] == [["b"], ["c"]]
+
+
+def test_the_policy_of_the_task_at_fault_counts() -> None:
+    with lone_worker(chain(lambda item: item, on_error="skip")) as worker:
+        worker.start("middle")
+        worker.give(1, ["bad"], careful=True, verdicts={0: Verdict("sink", "it hangs")})
+        failed = worker.until(wire.FAILED)["failed"]
+        assert (failed["task"], failed["problem"]) == ("middle", "it hangs\nitem: 'bad'\n")
 
 
 def test_careful_input_is_acknowledged_at_once() -> None:

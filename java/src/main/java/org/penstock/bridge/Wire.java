@@ -15,7 +15,8 @@ public final class Wire {
 
   /** Bridge to worker, data channel. */
   public static final byte START = 1; // JSON: what to be in this batch
-  public static final byte DATA = 2; // i64 sequence, i64 arrival ns, u8 careful, u16 poisoned, u32 index..., envelope
+  public static final byte DATA = 2; // i64 sequence, i64 arrival ns, u8 careful, u32 first, u16 verdicts, verdict..., envelope
+  // A verdict on an item that is put aside: u32 item, u32 length, JSON.
   public static final byte END = 3; // u8 last: flush everything and answer ENDED
 
   /** Bridge to worker, control channel. */
@@ -28,7 +29,7 @@ public final class Wire {
   public static final byte ACK = 17; // i64 acknowledged
   public static final byte ENDED = 18; // JSON: final report, and the offset of a source
   public static final byte FAILED = 19; // JSON: error of the user's code under on_error="fail"
-  public static final byte AT = 20; // i64 sequence, u32 item: about to process it (careful mode only)
+  public static final byte AT = 20; // i64 sequence, u32 item: all before it is shipped, now comes this one (careful mode only)
 
   public static final byte JOIN = 22; // JSON: tasks that this worker will run itself; end their workers
 

@@ -91,9 +91,9 @@ final class WorkerProcess {
     owner.report(Reports.gone(pid));
   }
 
-  /** How it ended, in words; waits a moment for the news. */
-  String epitaph() {
-    return parent.epitaph(token);
+  /** How it ended; waits a moment for the news. */
+  Epitaph epitaph() {
+    return parent.epitaph(task, token);
   }
 
   /** Ends it now. Harmless for one that is dead already. */

@@ -110,7 +110,7 @@ final class Workers {
     worker.kill();
   }
 
-  String epitaph(WorkerProcess worker) {
+  Epitaph epitaph(WorkerProcess worker) {
     return worker.epitaph();
   }
 

@@ -7,6 +7,7 @@ from penstock.flow.errors import JobFailed
 from penstock.io import dedup_jsonl, jsonl, paced, replay
 
 if TYPE_CHECKING:
+    from penstock.spark.dead_letters import replay_dead_letters
     from penstock.spark.drained import Drained
     from penstock.spark.job import Job
     from penstock.spark.run import run
@@ -23,6 +24,7 @@ __all__ = [
     "jsonl",
     "paced",
     "replay",
+    "replay_dead_letters",
     "run",
     "session",
     "task",
@@ -31,6 +33,7 @@ __all__ = [
 _LAZY = {
     "Drained": "penstock.spark.drained",
     "Job": "penstock.spark.job",
+    "replay_dead_letters": "penstock.spark.dead_letters",
     "run": "penstock.spark.run",
     "session": "penstock.spark.session",
 }

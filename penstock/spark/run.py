@@ -72,7 +72,7 @@ def run(
     splits, starts = _splits(graph, layout), _starts(graph)
     if graph.ids:
         check_distinct([(one.source, one.split) for one in splits], [stream.name for stream in graph.streams])
-    letters = Path(dead_letters or Path("dead_letters") / graph.name).absolute()
+    letters = Path(dead_letters or dead_letters_of(graph)).absolute()
     plan = cloudpickle.dumps(Plan(graph, str(letters)))
     needs = _needs(layout)
     wanted = layout.slots if master else max_slots(graph)
@@ -109,6 +109,11 @@ def run(
     if place is not None:
         place.when_taken(supervisor.place_taken)
     return Job(supervisor, claim, between_ms / 1000)
+
+
+def dead_letters_of(graph: Graph) -> Path:
+    """The directory for the dead letters of a flow, if none is named."""
+    return Path("dead_letters") / graph.name
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from penstock.flow.graph import Graph
 from penstock.sizes import format_size
 
 _HEAD, _TASK, _TIMEOUT_NS, _BEGAN_NS, _WAITED_BEFORE_NS = range(5)
-_WAITED_NS, _WAITING_SINCE_NS, _SEQUENCE, _ITEM, _MEMORY, _BASE, _USED = range(5, 12)
-_FIELDS: Final = 12
+_WAITED_NS, _WAITING_SINCE_NS, _SEQUENCE, _ITEM, _NEXT, _MEMORY, _BASE, _USED = range(5, 13)
+_FIELDS: Final = 13
 _MARGIN_BYTES: Final = 64 << 20
 
 Step = Callable[[Any], object]
@@ -54,8 +54,9 @@ class Gauge:
         """This process is the worker of this task."""
         self._page[_HEAD] = self._page[_TASK] = self._number(head)
         self._page[_TIMEOUT_NS] = self._timeout_ns(head)
+        self._page[_ITEM] = -1
         self._page[_BASE] = _private_bytes("self")
-        self._data_bytes = _status_bytes("self", "VmData")
+        self._data_bytes = _status_bytes("self", "VmData:")
 
     def limit_memory(self, limits: list[int | None]) -> None:
         """The limits of all tasks in this process add up.
@@ -74,7 +75,7 @@ class Gauge:
     def envelope(self, sequence: int, first: int = 0) -> None:
         """The items that come now are those of this input, from `first` on."""
         self._page[_SEQUENCE] = sequence
-        self._page[_ITEM] = first - 1
+        self._page[_NEXT] = first
 
     def timed(self, step: Step, task: str) -> Step:
         """A step that shows when it runs."""
@@ -85,13 +86,15 @@ class Gauge:
         page = self._page
 
         def timed_step(item: Any) -> None:
-            page[_ITEM] += 1
+            page[_ITEM] = page[_NEXT]
+            page[_NEXT] += 1
             page[_WAITED_BEFORE_NS] = page[_WAITED_NS]
             page[_BEGAN_NS] = time.monotonic_ns()
             try:
                 step(item)
             finally:
                 page[_BEGAN_NS] = 0
+                page[_ITEM] = -1  # what a timer hands to a chained task is of no item
 
         return timed_step
 
@@ -191,13 +194,13 @@ def is_timed(graph: Graph, task: str) -> bool:
 
 
 def _private_bytes(pid: str) -> int:
-    return _status_bytes(pid, "RssAnon") + _status_bytes(pid, "VmSwap")
+    return _status_bytes(pid, "RssAnon:", "VmSwap:")
 
 
-def _status_bytes(pid: str, field: str) -> int:
-    """A field of /proc/PID/status; 0 of a process that is gone."""
+def _status_bytes(pid: str, *fields: str) -> int:
+    """The sum of fields of /proc/PID/status; 0 of a process that is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith(f"{field}:")), 0)
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(fields))

@@ -14,6 +14,7 @@ is removed.
 """
 
 import contextlib
+import ctypes
 import gc
 import os
 import select
@@ -36,6 +37,7 @@ from penstock.worker.gauge import Gauge, has_limits
 
 _DATA_CHANNEL, _CONTROL_CHANNEL = 0, 1
 _LOOK_EVERY_S = 0.05
+_PR_SET_PDEATHSIG = 1
 
 
 class Zygote:
@@ -93,9 +95,10 @@ class Zygote:
             _connected(self._address, number, int(token)) for number in (_DATA_CHANNEL, _CONTROL_CHANNEL)
         ]
         gauge = None if self._look_every_s is None else Gauge(self._plan.graph)
+        parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _be_worker(self._plan, channels, gauge, self._let_go)
+            _be_worker(self._plan, channels, gauge, parent, self._let_go)
         with contextlib.suppress(OSError):  # the child does the same: whoever comes first
             os.setpgid(pid, pid)
         self._tokens[pid] = token
@@ -164,11 +167,13 @@ def _kill_group(pid: int) -> None:
 
 
 def _be_worker(
-    plan: Plan, channels: list[socket.socket], gauge: Gauge | None, let_go: Callable[[], None]
+    plan: Plan, channels: list[socket.socket], gauge: Gauge | None, parent: int, let_go: Callable[[], None]
 ) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
+        if gauge is not None:
+            _go_with(parent)
         let_go()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -181,6 +186,13 @@ def _be_worker(
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def _go_with(parent: int) -> None:
+    """A worker with limits does not outlive the one who watches it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _read_plan() -> Plan:

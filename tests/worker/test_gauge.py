@@ -146,9 +146,17 @@ def test_a_chained_task_has_its_own_clock_and_that_of_the_head_stands_still(cloc
     ]
 
 
-def test_a_timer_of_the_head_that_sends_on_has_no_clock_of_its_own(clock: Clock) -> None:
+def test_what_a_timer_of_the_head_sends_on_is_no_fault_of_an_item(clock: Clock) -> None:
     shown = gauge(timeout="5 s")
-    shown.timed(lambda item: clock.passes(1), "behind")("sent by a timer")
+    seen: list[Over | None] = []
+
+    def look(seconds: float) -> None:
+        clock.passes(seconds)
+        seen.append(shown.over(os.getpid(), clock.now_ns))
+
+    shown.timed(look, "head")(1)
+    shown.timed(look, "behind")(3)
+    assert [over and over.item for over in seen] == [None, -1]
     clock.passes(60)
     assert shown.over(os.getpid(), clock.now_ns) is None
 

@@ -54,8 +54,13 @@ def flow() -> Flow:
     source.task(Forking, name="fork").sink(ignore, name="forked")
     source.map(speak, name="speak").sink(ignore, name="spoken")
     source.map(quit_with, name="quit").sink(ignore, name="never")
-    source.map(time.sleep, name="sleep", timeout="200 ms").sink(ignore, name="slept")
-    source.map(hoard, name="hoard", memory="30 MB").sink(ignore, name="hoarded")
+    return made
+
+
+def limited() -> Flow:
+    made = flow()
+    made.map(time.sleep, "source", name="sleep", timeout="200 ms").sink(ignore, name="slept")
+    made.map(hoard, "source", name="hoard", memory="30 MB").sink(ignore, name="hoarded")
     return made
 
 
@@ -109,7 +114,7 @@ class Executor:
             channels[number] = channel
         verb, told, pid = (self.heard() or "").split(" ")
         assert (verb, told) == ("forked", str(token))
-        self.workers.append(LoneWorker(flow(), int(pid), channels[0], channels[1]))
+        self.workers.append(LoneWorker(limited(), int(pid), channels[0], channels[1]))
         return self.workers[-1]
 
     def hang_up(self) -> None:
@@ -156,6 +161,14 @@ def start() -> Iterator[Start]:
 def executor(start: Start) -> Executor:
     """One that is ready."""
     made = start(sent(cloudpickle.dumps(Plan(flow().graph(), "nowhere"))))
+    assert made.heard() == "ready"
+    return made
+
+
+@pytest.fixture
+def watching(start: Start) -> Executor:
+    """One whose workers have limits."""
+    made = start(sent(cloudpickle.dumps(Plan(limited().graph(), "nowhere"))))
     assert made.heard() == "ready"
     return made
 
@@ -237,32 +250,40 @@ def over(executor: Executor, token: int) -> dict[str, object]:
     return dict(msgspec.json.decode(json))
 
 
-def test_a_worker_whose_item_takes_too_long_is_ended_and_the_item_is_named(executor: Executor) -> None:
-    worker, other = executor.fork(1), executor.fork(2)
+def test_a_worker_whose_item_takes_too_long_is_ended_and_the_item_is_named(watching: Executor) -> None:
+    worker, other = watching.fork(1), watching.fork(2)
     worker.start("sleep")
     worker.give(3, [0, 0.05, 60], stream=3)
     problem = "it took longer than its timeout=200 ms"
-    assert over(executor, 1) == {"task": "sleep", "problem": problem, "sequence": 3, "item": 2}
+    assert over(watching, 1) == {"task": "sleep", "problem": problem, "sequence": 3, "item": 2}
     assert answers(other)
 
 
-def test_a_worker_that_uses_too_much_memory_is_ended(executor: Executor) -> None:
-    worker = executor.fork(1)
+def test_a_worker_that_uses_too_much_memory_is_ended(watching: Executor) -> None:
+    worker = watching.fork(1)
     worker.start("hoard")
     for sequence in range(1, 6):
         worker.give(sequence, [12_000_000], stream=4)
-    said = over(executor, 1)
+    said = over(watching, 1)
     assert (said["task"], said["item"]) == ("hoard", -1)
     assert str(said["problem"]).endswith(" MB, more than its memory=30 MB")
 
 
-def test_in_careful_mode_the_item_that_took_the_memory_is_the_last_one_named(executor: Executor) -> None:
-    worker = executor.fork(1)
+def test_in_careful_mode_the_item_that_took_the_memory_is_the_last_one_named(watching: Executor) -> None:
+    worker = watching.fork(1)
     worker.start("hoard")
     worker.give(1, [1, 60_000_000, 2, 3], stream=4, careful=True)
-    assert str(over(executor, 1)["problem"]).startswith("its worker used 6")
+    assert str(over(watching, 1)["problem"]).endswith(" MB, more than its memory=30 MB")
     worker.until_silent()
     assert worker.at == [(1, 0), (1, 1)]
+
+
+def test_workers_with_limits_do_not_outlive_who_watches_them(watching: Executor) -> None:
+    worker = watching.fork(1)
+    assert answers(worker)
+    watching.process.kill()
+    worker.until_silent()
+    assert goes_within(worker.pid, SOON_S)
 
 
 def test_a_worker_goes_with_its_channels_and_with_what_it_forked(executor: Executor) -> None:

@@ -7,9 +7,9 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * The envelopes a worker was given and has not acknowledged. When it dies they are given to its successor, which goes
@@ -25,7 +25,7 @@ public final class Unacknowledged {
     final long sequence;
     final long arrivedNs;
     final byte[] envelope;
-    final Map<Integer, byte[]> verdicts = new LinkedHashMap<>(0); // items that are put aside, and why
+    final Map<Integer, byte[]> verdicts = new TreeMap<>(); // items that are put aside, and why
     int first; // all items before it are done
 
     Entry(long sequence, long arrivedNs, byte[] envelope) {
@@ -146,8 +146,10 @@ public final class Unacknowledged {
   }
 
   private static ByteBuffer frame(Entry entry, boolean careful) {
-    int verdicts = entry.verdicts.values().stream().mapToInt(verdict -> 8 + verdict.length).sum();
-    int body = 8 + 8 + 1 + 4 + 2 + verdicts + entry.envelope.length;
+    int body = 8 + 8 + 1 + 4 + 2 + entry.envelope.length;
+    for (byte[] verdict : entry.verdicts.values()) {
+      body += 8 + verdict.length;
+    }
     ByteBuffer frame = ByteBuffer.allocate(Wire.HEADER + body).order(ByteOrder.LITTLE_ENDIAN);
     frame.putInt(1 + body).put(Wire.DATA).putLong(entry.sequence).putLong(entry.arrivedNs);
     frame.put((byte) (careful ? 1 : 0)).putInt(entry.first).putShort((short) entry.verdicts.size());

@@ -7,11 +7,14 @@ from penstock.flow.errors import JobFailed
 from penstock.io import dedup_jsonl, jsonl, paced, replay
 
 if TYPE_CHECKING:
+    from penstock.spark.dead_letters import replay_dead_letters
+    from penstock.spark.drained import Drained
     from penstock.spark.job import Job
     from penstock.spark.run import run
     from penstock.spark.session import session
 
 __all__ = [
+    "Drained",
     "Flow",
     "FlowError",
     "Job",
@@ -21,12 +24,19 @@ __all__ = [
     "jsonl",
     "paced",
     "replay",
+    "replay_dead_letters",
     "run",
     "session",
     "task",
 ]
 
-_LAZY = {"run": "penstock.spark.run", "session": "penstock.spark.session", "Job": "penstock.spark.job"}
+_LAZY = {
+    "Drained": "penstock.spark.drained",
+    "Job": "penstock.spark.job",
+    "replay_dead_letters": "penstock.spark.dead_letters",
+    "run": "penstock.spark.run",
+    "session": "penstock.spark.session",
+}
 
 
 def __getattr__(name: str) -> Any:

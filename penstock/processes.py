@@ -30,6 +30,12 @@ def is_alive(who: str) -> bool:
     return identity(int(who.split()[0])) == who
 
 
+def system() -> str:
+    """Where an identity means something: this boot of the kernel, and its numbers of processes."""
+    boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot} {(PROC / 'self/ns/pid').readlink()}"
+
+
 def tree(root: int) -> list[int]:
     """A process and all its descendants."""
     parents = {}

@@ -52,3 +52,10 @@ def test_targets_that_are_documented_are_in_the_makefile() -> None:
     named = set(re.findall(r"`make ([a-z]+)", "\n".join(page.read_text() for page in PAGES)))
     assert named <= targets
     assert {"setup", "bridge", "demo", "test", "lint", "bench", "clean"} <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tests_that_are_named_exist(page: Path) -> None:
+    for file, name in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page.read_text()):
+        assert (ROOT / file).exists(), file
+        assert f"def {name}(" in (ROOT / file).read_text() or not name, f"{file}::{name}"

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from penstock.processes import cpu_s, identity, is_alive, pss_mb, steady_cpu_s, tree
+from penstock.processes import cpu_s, identity, is_alive, pss_mb, steady_cpu_s, system, tree
 
 
 def test_children_belong_to_the_tree() -> None:
@@ -25,6 +25,11 @@ def test_a_process_is_known_by_its_number_and_its_beginning() -> None:
         assert not is_alive(f"{who}0"), "another process that had the number later"
     assert not is_alive(who)
     assert identity(child.pid) is None
+
+
+def test_the_system_is_the_same_for_all_who_know_the_same_processes() -> None:
+    told = [sys.executable, "-c", "from penstock.processes import system; print(system())"]
+    assert subprocess.run(told, capture_output=True, text=True, check=True).stdout.strip() == system()
 
 
 def test_cpu_grows_with_work() -> None:

@@ -1,10 +1,13 @@
 """A sink that adds up counts and shows them in a file."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from penstock.io.part_file import make_directory, sync_directory
 
 
 class Board:
@@ -26,10 +29,14 @@ class Board:
 
     def flush(self) -> None:
         if self._path is not None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(self._path.parent)
             beside = self._path.with_name(self._path.name + ".new")
-            beside.write_text(json.dumps(dict(self.totals.most_common()), indent=1) + "\n")
+            with beside.open("w") as file:
+                file.write(json.dumps(dict(self.totals.most_common()), indent=1) + "\n")
+                file.flush()
+                os.fsync(file.fileno())  # a commit must survive a crash of the host
             beside.replace(self._path)  # readers see the old totals or the new ones, never half of them
+            sync_directory(self._path.parent)
 
     def close(self) -> None:
         self.flush()

@@ -15,6 +15,7 @@ BENCHES = {
     "overhead": "penstock.bench.overhead",
     "switch": "penstock.bench.switch",
     "boundary": "penstock.bench.boundary",
+    "commits": "penstock.bench.commits",
     "simulator": "penstock.bench.simulator",
     "policies": "penstock.bench.policies",
     "control": "penstock.bench.control",

@@ -1,5 +1,6 @@
 """`penstock decide`: what a policy would do with a snapshot, and why."""
 
+import codecs
 import json
 import sys
 from pathlib import Path
@@ -90,7 +91,7 @@ def _prepared(
 def _runs(source: str) -> list[list[Snapshot]]:
     """The snapshots of a file: one JSON object over any number of lines, or one object on each line.
 
-    In a recording a header begins a new run.
+    In a recording a header begins a new run. A last line that a killed run left cut off is told and left out.
     """
     text = _read(source)
     if not text.strip():
@@ -98,7 +99,7 @@ def _runs(source: str) -> list[list[Snapshot]]:
     if not _is_lines(text):
         return [[_decoded(text, _named(source))]]
     runs: list[list[Snapshot]] = [[]]
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_whole_lines(text, source).splitlines(), start=1):
         where = f"{_named(source)}, line {number}"
         if _is_header(line, where):
             runs.append([])
@@ -107,6 +108,23 @@ def _runs(source: str) -> list[list[Snapshot]]:
     if not any(runs):
         raise InputError(f"{_named(source)}: holds no snapshot yet")
     return runs
+
+
+def _whole_lines(text: str, source: str) -> str:
+    before, end, last = text.rpartition("\n")
+    if not end or not last.strip() or _is_json(last):
+        return text
+    number = before.count("\n") + 2
+    typer.echo(f"penstock decide: {_named(source)}, line {number}: is cut off and left out", err=True)
+    return before
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _is_header(line: str, where: str) -> bool:
@@ -136,7 +154,8 @@ def _is_lines(text: str) -> bool:
 def _read(source: str) -> str:
     try:
         raw = sys.stdin.buffer.read() if source == STANDARD_INPUT else Path(source).read_bytes()
-        return raw.decode()
+        # Where a killed run stopped writing may be inside a character.
+        return codecs.getincrementaldecoder("utf-8")().decode(raw)
     except OSError as error:
         raise InputError(f"{_named(source)}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

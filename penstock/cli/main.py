@@ -2,7 +2,20 @@
 
 import typer
 
-from penstock.cli import bench, decide, demo, evaluate, explain, faults, graph, report, run, simulate, status
+from penstock.cli import (
+    bench,
+    decide,
+    demo,
+    evaluate,
+    explain,
+    faults,
+    graph,
+    replay_dead_letters,
+    report,
+    run,
+    simulate,
+    status,
+)
 
 app = typer.Typer(
     name="penstock",
@@ -13,6 +26,7 @@ app = typer.Typer(
 )
 app.command("run")(run.command)
 app.command("status")(status.command)
+app.command("replay-dead-letters")(replay_dead_letters.command)
 app.command("explain")(explain.command)
 app.command("graph")(graph.command)
 app.command("report")(report.command)

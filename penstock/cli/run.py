@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -24,6 +24,7 @@ from penstock.control.status import IN_CHECKPOINT
 from penstock.durations import seconds
 from penstock.observe.metrics_server import metrics_address
 from penstock.policy.registry import policy_names
+from penstock.spark.commits import commit_ms
 from penstock.spark.restarts import MOST
 
 LOOK_EVERY_S = 1.0
@@ -39,7 +40,10 @@ def command(
     checkpoint: Annotated[
         str | None, typer.Option(help="Directory of the commits; needed to go on later.")
     ] = None,
-    commit: Annotated[str, typer.Option(help="Longest time between two commits.")] = "10 min",
+    commit: Annotated[
+        str | None,
+        typer.Option(help="Longest time between two commits; 30 s with a checkpoint, else 10 min."),
+    ] = None,
     master: Annotated[
         str | None, typer.Option(help="Spark master; local with enough slots if left out.")
     ] = None,
@@ -98,6 +102,7 @@ def command(
                 status=None if checkpoint is None else Path(checkpoint) / IN_CHECKPOINT,
                 shrink_pools_after=shrink_pools_after,
             )
+            plan.check_commits(commit_ms(commit, has_checkpoint=checkpoint is not None) / 1000)
         job = penstock.run(
             flow,
             checkpoint=checkpoint,
@@ -114,14 +119,17 @@ def command(
             _watch(job, control, console, told, limit_s)
             if told.is_set():
                 console.print("stopping: what is under way is brought to its end")
-            job.stop()
+            drained = job.stop()
+            job.await_termination(0)  # raises if it had failed in the moment in which it was told to end
             if control is not None:
                 control.join(_LAST_DECISION_S)
+            console.print(str(drained), markup=False, highlight=False, soft_wrap=True)
         except (penstock.FlowError, RecordingError, OSError):
-            job.stop()
+            with suppress(penstock.JobFailed):  # what went wrong first is told
+                job.stop()
             raise
         except penstock.JobFailed as error:
-            console.print(f"penstock: {error}", markup=False, style="red")
+            console.print(f"penstock: {error}", markup=False, style="red", soft_wrap=True)
             raise typer.Exit(FAILED) from None
 
 

@@ -36,6 +36,11 @@ class Controlled(Steered, Protocol):
         """What it is doing."""
         ...
 
+    @property
+    def commit_s(self) -> float:
+        """The longest time between two commits."""
+        ...
+
     def set_measure_every(self, every: Duration) -> None:
         """Have every worker report that often."""
         ...
@@ -49,6 +54,7 @@ class Control:
     """Drives a job with a policy. When it dies, the job keeps its last configuration."""
 
     def __init__(self, job: Controlled, plan: ControlPlan) -> None:
+        plan.check_commits(job.commit_s)
         self.problem: str | None = None
         self._job = job
         self._plan = plan

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from penstock.control.live_settings import live_settings
-from penstock.durations import Duration, seconds
+from penstock.control.settling import SETTLE_S
+from penstock.durations import Duration, format_ms, seconds
 from penstock.flow.errors import FlowError
 from penstock.policy.guards.compose import GuardedPolicy, guarded
 from penstock.policy.guards.parameters import GuardParameters
@@ -59,6 +60,16 @@ class ControlPlan:
     def shrink_pools_after_s(self) -> float:
         """How long a pool must have been too large."""
         return seconds(self.shrink_pools_after)
+
+    def check_commits(self, commit_s: float) -> None:
+        """Refuse an interval that never fits between two commits: a boundary would disturb every one."""
+        if self.interval_s > commit_s - SETTLE_S:
+            raise FlowError(
+                f"with commits {format_ms(commit_s * 1000)} apart and an adjustment interval of"
+                f" {format_ms(self.interval_s * 1000)} nothing would ever be decided: every interval is"
+                f" disturbed by a commit, or begins less than {SETTLE_S:g} s after one; choose a shorter"
+                " interval, or commits further apart"
+            )
 
     def create_policy(self, slots: int | None = None) -> GuardedPolicy[Any]:
         """The policy with its parameters, and all guards around it; `slots` is what there is for replicas."""

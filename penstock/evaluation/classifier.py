@@ -59,7 +59,7 @@ def _run(name: str, recording: Path) -> None:
     flow = row(source, Store(database), replicas=penstock.elastic(1, 8, pool=8), tweets_per_s=TWEETS_PER_S)
 
     def start() -> penstock.Job:
-        return penstock.run(flow, checkpoint=checkpoint, sampling=SAMPLING)
+        return penstock.run(flow, checkpoint=checkpoint, commit="10 min", sampling=SAMPLING)
 
     plan = plan_for("mape", WEIGHTS.get(name, ()), recording)
     engine = (

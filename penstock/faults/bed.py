@@ -89,6 +89,7 @@ class Bed:
             flow,
             **{
                 "checkpoint": self.checkpoint,
+                "commit": "10 min",
                 "dead_letters": self.letters,
                 "on_notice": self._hear,
                 **options,

@@ -1,6 +1,7 @@
 """Which tasks may share a process: pipelines of tasks joined one to one, with no other streams in between.
 
-Thesis, section 4.7.1. A source is never part of one: it reads in a loop of its own.
+Thesis, section 4.7.1. A source is never part of one: it reads in a loop of its own. Limits of memory add up
+in a process, so a task that has one does not share it with a task that has none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,9 @@ def pipelines(layout: Layout) -> list[list[str]]:
     follower: dict[str, str] = {}
     for stream in graph.streams:
         alone = len(graph.outputs_of(stream.sender)) == 1 and len(graph.inputs_of(stream.receiver)) == 1
-        if alone and layout.is_local(stream) and graph.task(stream.sender).kind != "source":
+        sender, receiver = graph.task(stream.sender), graph.task(stream.receiver)
+        limited = (sender.memory_bytes is None) != (receiver.memory_bytes is None)
+        if alone and layout.is_local(stream) and sender.kind != "source" and not limited:
             follower[stream.sender] = stream.receiver
     found = []
     for task in graph.tasks:
@@ -45,7 +48,7 @@ def all_chains(layout: Layout, wanted: Iterable[Sequence[str]]) -> list[list[str
             if first is None or spots != [(first[0], first[1] + i) for i in range(len(chain))]:
                 raise FlowError(
                     f"{_shown(chain)} is no chain: its tasks must follow each other by forward streams,"
-                    " with no other streams in between and in the same unit"
+                    " with no other streams in between and in the same unit, and all or none have a memory="
                 )
         taken.update((name, list(chain)) for name in chain)
     chains = []

@@ -15,10 +15,12 @@ from penstock.flow.options import (
     TaskOptions,
     check_known,
     checked_latency,
+    checked_memory,
     checked_on_error,
     checked_outputs,
     checked_parallelism,
     checked_positive_ms,
+    checked_timeout_ms,
     declared_by,
 )
 from penstock.flow.parallelism import fixed
@@ -82,6 +84,8 @@ def declare_task(
         latency=checked_latency(told.get("latency", "read_ready"), where),
         every_ms=checked_positive_ms(told["every"], f"{where}: every") if "every" in told else None,
         outputs=outputs,
+        memory_bytes=checked_memory(told["memory"], where) if "memory" in told else None,
+        timeout_ms=checked_timeout_ms(told["timeout"], where) if "timeout" in told else None,
         defaults=tuple(setting for setting in settable if setting not in told),
     )
 

@@ -9,6 +9,7 @@ from penstock.flow.graph import ITEM_ID, Constraint, Graph, Stream, Task
 from penstock.flow.layers import Layer, Layout, Unit, lay_out, max_slots
 from penstock.flow.names import own_name
 from penstock.flow.parallelism import Parallelism
+from penstock.sizes import format_size
 
 _FUNCTIONS: Final = ("map", "flat_map", "filter")
 
@@ -58,6 +59,10 @@ def _task(graph: Graph, task: Task) -> list[str]:
         said.append(_marked(task.latency, "latency", task.defaults, "latency"))
     if task.form == "object":
         said.append(_marked(", ".join(task.outputs), "outputs", task.defaults, "outputs"))
+    if task.memory_bytes is not None:
+        said.append(f"memory {format_size(task.memory_bytes)}")
+    if task.timeout_ms is not None:
+        said.append(f"timeout {format_ms(task.timeout_ms)}")
     if task.every_ms is not None:
         said.append(f"every {format_ms(task.every_ms)}")
     read = {stream.output for stream in graph.outputs_of(task.name)}

@@ -70,11 +70,16 @@ class Task:
     every_ms: float | None = None
     outputs: tuple[str, ...] = (DEFAULT_OUTPUT,)
     defaults: tuple[str, ...] = ()
+    memory_bytes: int | None = None
+    timeout_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The items of one output of `sender` on their way to `receiver`."""
+    """The items of one output of `sender` on their way to `receiver`.
+
+    With `keeps_ids` they keep the ids that the sender gives them, instead of getting their own.
+    """
 
     name: str
     sender: str
@@ -86,6 +91,7 @@ class Stream:
     batch_lifetime_ms: float = 0.0
     batch_bytes: int = DEFAULT_BATCH_BYTES
     defaults: tuple[str, ...] = ()
+    keeps_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)

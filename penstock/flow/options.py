@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypedDict, TypeVar, get_args
 
-from penstock.durations import Duration, DurationError, milliseconds
+from penstock.durations import Duration, DurationError, format_ms, milliseconds
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import LatencyKind, OnError
 from penstock.flow.names import check_name
 from penstock.flow.parallelism import Parallelism, fixed
+from penstock.sizes import Size, SizeError, format_size, size_bytes
 
 
 class TaskOptions(TypedDict, total=False):
@@ -16,6 +17,8 @@ class TaskOptions(TypedDict, total=False):
     name: str | None
     parallelism: int | Parallelism | None
     on_error: OnError | None
+    memory: Size | None
+    timeout: Duration | None
     latency: LatencyKind | None
     every: Duration | None
     outputs: Sequence[str] | None
@@ -24,6 +27,8 @@ class TaskOptions(TypedDict, total=False):
 KNOWN: Final = tuple(TaskOptions.__annotations__)
 CLASS_ATTRIBUTES: Final = ("every", "outputs", "latency")
 _ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
+_LEAST_MEMORY_BYTES: Final = 10_000_000  # what a worker itself may come to need
+_LEAST_TIMEOUT_MS: Final = 100.0  # any busy machine stands still for some tens of milliseconds
 _LATENCY: Final[tuple[LatencyKind, ...]] = get_args(LatencyKind)
 
 Choice = TypeVar("Choice", bound=str)
@@ -76,6 +81,29 @@ def checked_positive_ms(value: Any, what: str) -> float:
     found_ms = checked_duration_ms(value, what)
     if found_ms == 0:
         raise FlowError(f"{what}: {value!r} is zero; it must be longer")
+    return found_ms
+
+
+def checked_memory(value: object, where: str) -> int:
+    """How much memory a replica may use, in bytes."""
+    try:
+        found = size_bytes(value)
+    except SizeError as error:
+        raise FlowError(f"{where}: memory: {error}") from error
+    if found < _LEAST_MEMORY_BYTES:
+        least = format_size(_LEAST_MEMORY_BYTES)
+        raise FlowError(f"{where}: memory: {value!r} is less than the {least} that a worker itself may need")
+    return found
+
+
+def checked_timeout_ms(value: Any, where: str) -> float:
+    """How long a single item may take, in milliseconds."""
+    found_ms = checked_duration_ms(value, f"{where}: timeout")
+    if found_ms < _LEAST_TIMEOUT_MS:
+        raise FlowError(
+            f"{where}: timeout: {value!r} is less than {format_ms(_LEAST_TIMEOUT_MS)}; it is for items that"
+            " hang, and a busy machine makes any item wait for some tens of milliseconds"
+        )
     return found_ms
 
 

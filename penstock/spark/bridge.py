@@ -133,9 +133,19 @@ class Bridge:
         if self._query is not None:
             self._query.stop()
 
-    def lost_executors(self) -> list[str]:
-        """Executors of this run that are gone."""
-        return [] if self._run is None else str(self._run.lostExecutors()).split()
+    def lost_executors(self) -> str:
+        """In words, executors of this run that are gone or silent; empty if there are none."""
+        return "" if self._run is None else str(self._run.lostExecutors())
+
+    def replace_silent_executors(self) -> None:
+        """Give up those that have been silent for so long that their workers have ended themselves.
+
+        Spark ends them, and starts others in their places where the cluster can.
+        """
+        jvm: Any = self._spark._jvm
+        context: Any = self._spark.sparkContext._jsc
+        for executor in str(self._run.loseSilentExecutors()).split():
+            jvm.org.apache.spark.penstock.SparkInternals.replaceExecutor(context.sc(), executor)
 
     def change(self, layout: Layout) -> None:
         """Other pool sizes, from the next batch on."""

@@ -8,17 +8,16 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from penstock import processes
 from penstock.flow.errors import FlowError
+from penstock.spark.directory import Directory
 from penstock.wire.orders import Position
 
 POSITIONS_VERSION = 2
@@ -57,7 +56,7 @@ def checkpoint_address(place: str | os.PathLike[str]) -> str:
 
 def committed(spark: SparkSession, address: str) -> Committed:
     """What is committed there; the directory is made if there is none, and refused if it cannot be used."""
-    directory = _Directory(spark, address)
+    directory = Directory(spark, address)
     directory.prepare()
     batches = [int(name) for name in directory.names("commits") if name.isdecimal()]
     if not batches:
@@ -85,11 +84,14 @@ def check_sources(flow: str, address: str, known: Splits, declared: Splits) -> N
             )
 
 
-def _decoded(directory: "_Directory", name: str) -> Positions:
+def _decoded(directory: Directory, name: str) -> Positions:
     """Spark's file: a line with its version, a line of its own, then a line for each source of the query."""
     file = f"{directory.address}/{name}"
     try:
-        lines = directory.text(name).splitlines()
+        text = directory.text(name)
+        if text is None:
+            raise ValueError("it is missing, though its batch is committed")
+        lines = text.splitlines()
         if len(lines) < 3 or not lines[0].startswith("v"):
             raise ValueError("it is cut off")
         content = msgspec.json.decode(lines[2])
@@ -98,69 +100,12 @@ def _decoded(directory: "_Directory", name: str) -> Positions:
         positions = msgspec.convert(content, Positions)
         if positions.version != POSITIONS_VERSION:
             raise ValueError(f"its positions are of version {positions.version}, not {POSITIONS_VERSION}")
-    except (ValueError, FileNotFoundError) as problem:
+    except ValueError as problem:
         raise FlowError(
             f"the checkpoint file {file} cannot be used: {problem};"
             " restore it, or begin with a new checkpoint directory"
         ) from None
     return positions
-
-
-class _Directory:
-    """A directory of a file system that Hadoop knows."""
-
-    def __init__(self, spark: SparkSession, address: str) -> None:
-        jvm: Any = spark._jvm
-        self.address = address
-        self._path = jvm.org.apache.hadoop.fs.Path
-        self._text = jvm.org.apache.commons.io.IOUtils.toString
-        with self._told("cannot be reached"):
-            configuration = spark.sparkContext._jsc.hadoopConfiguration()
-            self._files = self._path(address).getFileSystem(configuration)
-
-    @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except Py4JJavaError as problem:
-            cause = problem.java_exception
-            raise FlowError(
-                f"the checkpoint {self.address} {what}: {cause.getMessage() or cause.toString()}"
-            ) from None
-
-    def prepare(self) -> None:
-        """Make it if there is none; refuse what is no directory, or one that nothing can be written to."""
-        place = self._path(self.address)
-        with self._told("cannot be looked at"):
-            is_file = self._files.exists(place) and not self._files.getFileStatus(place).isDirectory()
-        if is_file:
-            raise FlowError(f"the checkpoint {self.address} is a file; give a directory")
-        with self._told("cannot be made"):
-            self._files.mkdirs(place)
-        with self._told("cannot be written to"):
-            probe = self._path(f"{self.address}/.penstock-probe")
-            self._files.create(probe).close()
-            self._files.delete(probe, False)  # noqa: FBT003 - Java has no names for arguments
-
-    def names(self, below: str) -> list[str]:
-        """Names of the files in a directory of it; none if it is not there."""
-        place = self._path(f"{self.address}/{below}")
-        with self._told("cannot be read"):
-            if not self._files.exists(place):
-                return []
-            return [status.getPath().getName() for status in self._files.listStatus(place)]
-
-    def text(self, name: str) -> str:
-        """The content of a file."""
-        place = self._path(f"{self.address}/{name}")
-        with self._told("cannot be read"):
-            if not self._files.exists(place):
-                raise FileNotFoundError("it is missing, though its batch is committed")
-            stream = self._files.open(place)
-            try:
-                return str(self._text(stream, "UTF-8"))
-            finally:
-                stream.close()
 
 
 class TemporaryCheckpoint:

@@ -14,7 +14,10 @@ from penstock.wire.orders import Position, Switches
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """Where a flow reads and commits; `starts` are the positions of splits that no commit knows."""
+    """Where a flow reads and commits; `starts` are the positions of splits that no commit knows.
+
+    `is_resumable` says that the checkpoint outlives the flow.
+    """
 
     spark: SparkSession
     bridge: Bridge
@@ -23,6 +26,7 @@ class Launcher:
     starts: dict[str, dict[str, Position]]
     commit_ms: int
     checkpoint: str
+    is_resumable: bool
 
     def launch(self, layout: Layout, switches: Switches) -> Committed:
         """Begin after the last commit, which is returned; refused if the flow lacks a source it knows."""

@@ -13,7 +13,7 @@ import cloudpickle
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from penstock.durations import Duration, format_ms, milliseconds
+from penstock.durations import Duration
 from penstock.flow.errors import FlowError
 from penstock.flow.flow import Flow
 from penstock.flow.graph import Graph
@@ -22,21 +22,21 @@ from penstock.flow.pickling import check_picklable
 from penstock.spark.bridge import Bridge, Split
 from penstock.spark.changes import measuring_interval_s, sampling_share
 from penstock.spark.checkpoint import TemporaryCheckpoint, checkpoint_address
+from penstock.spark.commits import commit_ms
 from penstock.spark.failure_words import first_words
+from penstock.spark.holding import hold
 from penstock.spark.job import Job
 from penstock.spark.launcher import Launcher
 from penstock.spark.restarts import MOST, Restarts
 from penstock.spark.session import all_slots, session
 from penstock.spark.slots import BOOK
+from penstock.spark.supervisor import Supervisor
 from penstock.wire.ids import check_distinct
 from penstock.wire.orders import Plan, Position, Switches
 from penstock.wire.routes import routes
 
 if TYPE_CHECKING:
     from penstock.io.protocol import Source
-
-_SHORTEST_COMMIT_MS = 1_000  # a boundary takes some tenths of a second
-_LONGEST_COMMIT_MS = 12 * 3_600_000  # well below the trigger, which would cut a batch off
 
 
 def run(
@@ -45,7 +45,7 @@ def run(
     checkpoint: str | os.PathLike[str] | None = None,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
-    commit: Duration = "10 min",
+    commit: Duration | None = None,
     sampling: float = 0.1,
     measure_every: Duration = "1 s",
     dead_letters: str | os.PathLike[str] | None = None,
@@ -54,10 +54,11 @@ def run(
 ) -> Job:
     """Start a flow on Spark and return its handle.
 
-    `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. `commit` is
-    the longest time between two commits. `sampling` is the share of items that is measured, `measure_every`
-    the time between two reports of a worker. `dead_letters` is the directory for items of tasks
-    with on_error="dead_letter" (default: dead_letters/FLOW here).
+    `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. One driver at
+    a time holds it. `commit` is the longest time between two commits (default: 30 s with a checkpoint, 10 min
+    without). `sampling` is the share of items that is measured, `measure_every` the time between two reports
+    of a worker. `dead_letters` is the directory for items of tasks with on_error="dead_letter" (default:
+    dead_letters/FLOW here).
 
     A flow that Spark or the machine ended is started again at its last commit, at most `restarts` times in
     ten minutes; errors of the user's code end it. `on_notice` is called with what somebody should hear of.
@@ -65,31 +66,35 @@ def run(
     allowed = Restarts(restarts, time.monotonic)
     graph = flow.graph()
     share, measure_every_s = sampling_share(sampling), measuring_interval_s(measure_every)
-    commit_ms = milliseconds(commit)
-    if not _SHORTEST_COMMIT_MS <= commit_ms <= _LONGEST_COMMIT_MS:
-        raise FlowError(
-            f"a commit every {format_ms(commit_ms)} is not between 1 s and 12 h; choose one within"
-        )
+    between_ms = commit_ms(commit, has_checkpoint=checkpoint is not None)
     check_picklable(graph)
     layout = lay_out(graph)
     splits, starts = _splits(graph, layout), _starts(graph)
     if graph.ids:
         check_distinct([(one.source, one.split) for one in splits], [stream.name for stream in graph.streams])
-    letters = Path(dead_letters or Path("dead_letters") / graph.name).absolute()
+    letters = Path(dead_letters or dead_letters_of(graph)).absolute()
     plan = cloudpickle.dumps(Plan(graph, str(letters)))
     needs = _needs(layout)
     wanted = layout.slots if master else max_slots(graph)
     spark = session(wanted, master, conf, least=layout.slots, needed_by=needs)
     run_id = uuid.uuid4().hex
     with ExitStack() as undo, _told_in_words(graph.name):
+        kept = undo.enter_context(ExitStack())  # until the flow is over
         claim = BOOK.claim(run_id, graph.name, layout.slots, all_slots(spark), needs)
-        undo.callback(claim.free)
-        temporary = TemporaryCheckpoint() if checkpoint is None else None
-        if temporary is not None:
-            undo.callback(temporary.remove)
-        address = checkpoint_address(checkpoint or cast("TemporaryCheckpoint", temporary).address)
+        kept.callback(claim.free)
+        place = None
+        if checkpoint is None:
+            temporary = TemporaryCheckpoint()
+            kept.callback(temporary.remove)
+            address = temporary.address
+        else:
+            address = checkpoint_address(checkpoint)
+            place = hold(spark, address, graph.name)
+            kept.callback(place.release)
         bridge = Bridge(spark, graph.name, plan, sys.executable, _python_path())
-        launcher = Launcher(spark, bridge, graph.name, splits, starts, round(commit_ms), address)
+        launcher = Launcher(
+            spark, bridge, graph.name, splits, starts, round(between_ms), address, checkpoint is not None
+        )
         undo.callback(bridge.close, 0)
         switches = Switches(
             routes=routes(layout),
@@ -100,7 +105,15 @@ def run(
         )
         known = launcher.launch(layout, switches)
         undo.pop_all()
-    return Job(layout, switches, launcher, claim, temporary, allowed, known, on_notice)
+    supervisor = Supervisor(layout, switches, launcher, claim, allowed, known, kept, on_notice)
+    if place is not None:
+        place.when_taken(supervisor.place_taken)
+    return Job(supervisor, claim, between_ms / 1000)
+
+
+def dead_letters_of(graph: Graph) -> Path:
+    """The directory for the dead letters of a flow, if none is named."""
+    return Path("dead_letters") / graph.name
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark import __version__ as pyspark_version
@@ -45,6 +46,7 @@ def session(
     asked = {key: wanted[key] for key in conf or {}}
     present = SparkSession.getActiveSession()
     if present is not None:
+        _check_conf(present)
         found = all_slots(present)
         if not _may_restart(present) or (found >= slots and not _differs(present, master, asked)):
             return _checked(present, least, found, needed_by)
@@ -73,10 +75,10 @@ def silenced(context: SparkContext) -> Iterator[None]:
 
 
 def all_slots(spark: SparkSession) -> int:
-    """How many tasks may run at once with the executors of now: cores over `spark.task.cpus`."""
-    context = spark.sparkContext
-    cpus = float(context.getConf().get("spark.task.cpus", "1") or 1)
-    return int(context.defaultParallelism / cpus + 1e-9)
+    """How many tasks may run at once on the executors of now, without those that Spark is ending."""
+    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext._jsc
+    return int(jvm.org.apache.spark.penstock.SparkInternals.slots(context.sc()))
 
 
 def _jars(wanted: Mapping[str, str]) -> str:
@@ -100,15 +102,17 @@ def _holds(key: str, present: str, asked: str) -> bool:
     return present == asked
 
 
-def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> SparkSession:
-    present = dict(spark.sparkContext.getConf().getAll())
-    lacking = session_conf.missing_from(present)
+def _check_conf(spark: SparkSession) -> None:
+    lacking = session_conf.missing_from(dict(spark.sparkContext.getConf().getAll()))
     if lacking:
         wrong = ", ".join(f"{s.key}={s.value}" for s in lacking)
         raise FlowError(
             f"the running Spark session was not started for Penstock: it lacks {wrong}; stop it first,"
             " or start it with penstock.spark.session.session()"
         )
+
+
+def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> SparkSession:
     if found < slots:
         raise FlowError(
             f"Spark has {found} task slots on {spark.sparkContext.master} and {slots} are needed at the same"
@@ -131,10 +135,11 @@ def _await_slots(spark: SparkSession, least: int) -> int:
     cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", context.master or "")
     if cluster is None and _is_local(context.master or ""):
         return all_slots(spark)
-    cores = 0 if cluster is None else int(cluster[1]) * int(cluster[2])
     deadline = time.monotonic() + _EXECUTORS_S
     while time.monotonic() < deadline:
-        if all_slots(spark) >= least and context.defaultParallelism >= cores:
+        if cluster is None and all_slots(spark) >= least:
+            break
+        if cluster is not None and context.defaultParallelism >= int(cluster[1]) * int(cluster[2]):
             break
         time.sleep(0.05)
     return all_slots(spark)

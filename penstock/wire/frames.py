@@ -7,13 +7,14 @@ import select
 import socket
 from collections.abc import Iterator
 from struct import Struct
+from typing import NamedTuple
 
 START = 1
 DATA = 2
 END = 3
 SWITCHES = 5
 JOINED = 6
-CLOCK = 7
+LINK = 7
 OUT = 16
 ACK = 17
 ENDED = 18
@@ -21,13 +22,15 @@ FAILED = 19
 AT = 20
 REPORT = 21
 JOIN = 22
+ALIVE = 23
 
 REMOTE = 255
 """The place of an envelope that leaves its unit."""
 
 _LENGTH = Struct("<I")
 _HEAD = Struct("<IB")
-_DATA = Struct("<qqBH")
+_DATA = Struct("<qqBIH")
+_VERDICT = Struct("<II")
 _OUT = Struct("<IBqiB")
 _ACK = Struct("<IBq")
 _AT = Struct("<IBqI")
@@ -37,6 +40,13 @@ _RECEIVE_BYTES = 1 << 16
 
 class ChannelClosed(Exception):  # noqa: N818 - no error: how a worker learns that it may go
     """The bridge has gone."""
+
+
+class Careful(NamedTuple):
+    """An envelope that a dead worker left: items before `first` are done, others are condemned, and why."""
+
+    first: int
+    verdicts: dict[int, bytes]
 
 
 class Inbox:
@@ -119,9 +129,14 @@ def at_frame(sequence: int, item: int) -> bytes:
     return _AT.pack(13, AT, sequence, item)
 
 
-def read_data(body: memoryview) -> tuple[int, int, bool, list[int], memoryview]:
-    """Sequence, arrival (monotonic ns), careful, poisoned items, envelope of a DATA frame."""
-    sequence, arrived_ns, careful, poisoned = _DATA.unpack_from(body)
-    start = _DATA.size
-    items = [_LENGTH.unpack_from(body, start + 4 * i)[0] for i in range(poisoned)]
-    return sequence, arrived_ns, bool(careful), items, body[start + 4 * poisoned :]
+def read_data(body: memoryview) -> tuple[int, int, Careful | None, memoryview]:
+    """Sequence, arrival (monotonic ns), how to be careful, envelope of a DATA frame."""
+    sequence, arrived_ns, careful, first, verdicts = _DATA.unpack_from(body)
+    if not careful:
+        return sequence, arrived_ns, None, body[_DATA.size :]
+    at, found = _DATA.size, {}
+    for _ in range(verdicts):
+        item, length = _VERDICT.unpack_from(body, at)
+        at += _VERDICT.size + length
+        found[item] = bytes(body[at - length : at])
+    return sequence, arrived_ns, Careful(first, found), body[at:]

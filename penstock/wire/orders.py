@@ -54,6 +54,23 @@ class SourceOrder(msgspec.Struct, frozen=True):
     started_at_ns: int
 
 
+class Link(msgspec.Struct, frozen=True):
+    """What an executor heard of the driver last: an exchange of times, and until when its workers may act.
+
+    Both by the executor's monotonic clock; None if there is no exchange yet, or no end to what they may do.
+    """
+
+    exchange: Exchange | None = None
+    lease_until_ns: int | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Why an item is put aside: the task at fault, and what it did."""
+
+    task: str
+    problem: str
+
+
 class StartOrder(msgspec.Struct, frozen=True):
     """What the bridge tells a worker at the beginning of a batch."""
 
@@ -62,4 +79,4 @@ class StartOrder(msgspec.Struct, frozen=True):
     batch: int
     switches: Switches
     source: SourceOrder | None = None
-    exchange: Exchange | None = None
+    link: Link = Link()

@@ -6,7 +6,6 @@ is busy for long keeps a worker from reporting, or from adopting the very order 
 
 import os
 import select
-import signal
 import socket
 import threading
 import time
@@ -16,9 +15,11 @@ from typing import NoReturn
 
 import msgspec
 
-from penstock.stats.clock_offset import Exchange
-from penstock.wire.frames import CLOCK, JOINED, REPORT, SWITCHES, ChannelClosed, Inbox, frame
-from penstock.wire.orders import Switches
+from penstock.wire.frames import ALIVE, JOINED, LINK, REPORT, SWITCHES, ChannelClosed, Inbox, frame
+from penstock.wire.orders import Link, Switches
+from penstock.worker.lease import Lease, leave
+
+_ASK_EVERY_NS = 1_000_000_000  # several times within a lease
 
 
 class ControlLine(threading.Thread):
@@ -29,7 +30,8 @@ class ControlLine(threading.Thread):
         control: socket.socket,
         on_switches: Callable[[Switches], None],
         on_joined: Callable[[], None],
-        on_exchange: Callable[[Exchange], None],
+        on_link: Callable[[Link], None],
+        lease: Lease,
         report: Callable[[], bytes],
         report_every_s: float,
     ) -> None:
@@ -38,7 +40,8 @@ class ControlLine(threading.Thread):
         self._inbox = Inbox(control)
         self._on_switches = on_switches
         self._on_joined = on_joined
-        self._on_exchange = on_exchange
+        self._on_link = on_link
+        self._lease = lease
         self._report = report
         self._report_every_ns = round(report_every_s * 1e9)
 
@@ -58,12 +61,18 @@ class ControlLine(threading.Thread):
 
     def _loop(self) -> NoReturn:
         reported_ns: int | None = None  # the first report says that the process is there
+        asked_ns = 0
         while True:
             now_ns = time.monotonic_ns()
+            self._lease.check(now_ns)
             if reported_ns is None or now_ns - reported_ns >= self._report_every_ns:
                 self._control.sendall(frame(REPORT, self._report()))
-                reported_ns = now_ns
-            wait_s = (reported_ns + self._report_every_ns - time.monotonic_ns()) * 1e-9
+                reported_ns = asked_ns = now_ns
+            elif now_ns - asked_ns >= _ASK_EVERY_NS:
+                self._control.sendall(frame(ALIVE))
+                asked_ns = now_ns
+            due_ns = min(reported_ns + self._report_every_ns, asked_ns + _ASK_EVERY_NS, self._lease.until_ns)
+            wait_s = (due_ns - time.monotonic_ns()) * 1e-9
             if select.select([self._control], [], [], max(0.0, wait_s))[0]:
                 self._hear()
 
@@ -74,14 +83,7 @@ class ControlLine(threading.Thread):
                 self._on_switches(msgspec.json.decode(body, type=Switches))
             elif kind == JOINED:
                 self._on_joined()
-            elif kind == CLOCK:
-                exchange = msgspec.json.decode(body, type=Exchange | None)
-                if exchange is not None:  # the bridge has none before its first question was answered
-                    self._on_exchange(exchange)
-
-
-def leave() -> NoReturn:
-    """End this process and whatever the user's code forked: nothing it does can take effect any more."""
-    if os.getpgid(0) == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(0)
+            elif kind == LINK:
+                link = msgspec.json.decode(body, type=Link)
+                self._lease.renew(link)
+                self._on_link(link)

@@ -1,13 +1,16 @@
 """What happens to an item that a task cannot process: fail, skip or dead letter, as its `on_error` says."""
 
-import json
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from penstock.flow.graph import OnError
+import msgspec
+
+from penstock.flow.graph import OnError, Task
+from penstock.io.letters import Letter, letters_path, pickled
 from penstock.io.part_file import PartFile
+from penstock.sizes import format_size
+from penstock.worker.context import Context
 
 _REPR_LIMIT = 2000
 
@@ -16,30 +19,32 @@ class Failures:
     """The error policy of one worker."""
 
     def __init__(
-        self,
-        task: str,
-        replica: int,
-        policy: OnError,
-        dead_letters: str,
-        fail: Callable[[dict[str, Any]], None],
+        self, task: Task, context: Context, dead_letters: str, fail: Callable[[dict[str, Any]], None]
     ) -> None:
         self.skipped = 0
         self.dead_lettered = 0
         self._task = task
-        self._replica = replica
-        self._policy = policy
+        self._context = context
         self._dead_letters = dead_letters
         self._letters: PartFile | None = None
         self._fail = fail
 
     def item_failed(self, item: Any, problem: BaseException) -> None:
-        """An item that raised, or that could not be shipped."""
-        trace = "".join(traceback.format_exception(problem))
-        self._handle(item, f"{type(problem).__name__}: {problem}", trace)
+        """An item that raised."""
+        words = f"{type(problem).__name__}: {problem}"
+        if isinstance(problem, MemoryError) and self._task.memory_bytes is not None:
+            limit = format_size(self._task.memory_bytes)
+            words = f"{words.removesuffix(': ')}, far more than its memory={limit}"
+        self._handle(item, words, problem, self._task.on_error)
 
-    def item_killed(self, item: Any) -> None:
-        """An item that ended the worker process again and again."""
-        self._handle(item, "this item has killed its worker process three times", "")
+    def result_failed(self, result: Any, problem: BaseException) -> None:
+        """A result that could not be shipped: it is no item that could come again."""
+        words = f"{type(problem).__name__}: {problem}"
+        self._handle(result, words, problem, self._task.on_error, is_item=False)
+
+    def item_killed(self, item: Any, words: str, policy: OnError) -> None:
+        """An item that ended the worker process again and again, or is known to end it."""
+        self._handle(item, words, None, policy)
 
     def broken(self, where: str, problem: BaseException) -> None:
         """An error outside any item (open, timer, flush, close, a source): always fatal."""
@@ -51,37 +56,46 @@ class Failures:
         if self._letters is not None:
             self._letters.sync()
 
-    def _handle(self, item: Any, problem: str, trace: str) -> None:
-        shown = _shown(item)
-        if self._policy == "skip":
+    def _handle(
+        self, item: Any, words: str, problem: BaseException | None, policy: OnError, *, is_item: bool = True
+    ) -> None:
+        if policy == "skip":
             self.skipped += 1
-        elif self._policy == "dead_letter":
-            self._write_letter(shown, problem, trace)
-        else:
-            self._report(f"{problem}\nitem: {shown}\n{trace}")
+            return
+        trace = "" if problem is None else "".join(traceback.format_exception(problem))
+        if policy == "fail":
+            self._report(f"{words}\nitem: {_shown(item)}\n{trace}")
+            return
+        context = self._context
+        letter = Letter(
+            task=context.task,
+            replica=context.replica,
+            item=_shown(item),
+            error=words,
+            traceback=trace,
+            input=context.input if is_item else None,
+            id=context.item_id if is_item else None,
+            pickle=pickled(item) if is_item else None,
+        )
+        self._write(letter)
 
-    def _write_letter(self, shown: str, problem: str, trace: str) -> None:
-        letter = {
-            "task": self._task,
-            "replica": self._replica,
-            "item": shown,
-            "error": problem,
-            "traceback": trace,
-        }
-        path = Path(self._dead_letters) / f"{self._task}-{self._replica}.jsonl"
+    def _write(self, letter: Letter) -> None:
+        path = letters_path(self._dead_letters, letter.task, letter.replica)
         try:
             if self._letters is None:
                 self._letters = PartFile.append_to(path)
-            self._letters.write_line(json.dumps(letter).encode())
+            self._letters.write_line(msgspec.json.encode(letter))
         except OSError as full:
             self._report(
-                f"{problem}\nitem: {shown}\nand its dead letter could not be written to {path}: {full}"
+                f"{letter.error}\nitem: {letter.item}\n"
+                f"and its dead letter could not be written to {path}: {full}"
             )
             return
         self.dead_lettered += 1
 
     def _report(self, problem: str) -> None:
-        self._fail({"failed": {"task": self._task, "replica": self._replica, "problem": problem}})
+        context = self._context
+        self._fail({"failed": {"task": context.task, "replica": context.replica, "problem": problem}})
 
 
 def _shown(item: Any) -> str:

@@ -185,8 +185,8 @@ class Outbox:
         its name: neither the order in which streams were declared nor the width of a broadcast matters.
         """
         parent = self.parent_id
-        if parent is None:
-            return None
+        if parent is None or stream.spec.keeps_ids:
+            return parent
         if stream.sent_of is not parent:
             stream.sent_of = parent
             stream.sent_count = 0

@@ -8,6 +8,7 @@ from penstock.wire.orders import Plan, Switches
 from penstock.worker.context import Context, Out
 from penstock.worker.failures import Failures
 from penstock.worker.flow_time import UNKNOWN_NS
+from penstock.worker.gauge import Gauge
 from penstock.worker.measurements import Measurements
 from penstock.worker.outbox import Outbox, OutStream
 from penstock.worker.steps import Body
@@ -18,7 +19,9 @@ Fail = Callable[[dict[str, Any]], None]
 class Runner:
     """A replica of a task. A worker has one, or several when tasks are chained."""
 
-    def __init__(self, plan: Plan, name: str, replica: int, outbox: Outbox, fail: Fail) -> None:
+    def __init__(
+        self, plan: Plan, name: str, replica: int, outbox: Outbox, fail: Fail, timed: Gauge | None = None
+    ) -> None:
         graph = plan.graph
         self.task = graph.task(name)
         self.streams = [
@@ -27,7 +30,7 @@ class Runner:
             if stream.sender == name
         ]
         self.context = Context(graph.name, name, replica)
-        self.failures = Failures(name, replica, self.task.on_error, plan.dead_letters, fail)
+        self.failures = Failures(self.task, self.context, plan.dead_letters, fail)
         names = [stream.name for stream in graph.streams]
         self.measured = Measurements(
             name, replica, self.task.latency, self.streams, self.failures, names, outbox
@@ -39,6 +42,8 @@ class Runner:
             gathers = self.task.latency == "read_write"
             out = Out(self.task, self.streams, self.measured.wrote if gathers else None)
             self._body = Body(self.task, self.context, out)
+            if timed is not None:
+                self._body.step = timed.timed(self._body.step, name)
 
     def lay(self, switches: Switches) -> None:
         """Take up the addresses of a batch."""

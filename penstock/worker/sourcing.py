@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from penstock.flow.graph import Task
+from penstock.io.letters import LettersReader
 from penstock.io.pauses import pause_s
 from penstock.io.protocol import Reader, Source, SourceClock
 from penstock.stats.sampling import Sampler, affordable
 from penstock.wire.frames import END, Inbox
-from penstock.wire.ids import origin_of
+from penstock.wire.ids import ItemId, origin_of
 from penstock.wire.orders import Position, SourceOrder
 from penstock.worker.measurements import Measurements
 from penstock.worker.outbox import Outbox
@@ -150,9 +151,15 @@ class Sourcing:
                 self._measured.sent_late(emitted_ns - due_at_ns)
                 origin_ns = self._outbox.time.of(due_at_ns)
             if with_ids or origin_ns is not None or self._outbox.origin_ns is not None:
-                self._outbox.begin_item((self._origin, ordinal + index) if with_ids else None, origin_ns)
+                self._outbox.begin_item(self._id(ordinal, index) if with_ids else None, origin_ns)
             for stream in streams:
                 stream.put(item)
+
+    def _id(self, ordinal: int, index: int) -> ItemId | None:
+        """Items of a source that plays something back have ids of their own."""
+        if isinstance(self._reader, LettersReader):
+            return self._reader.ids[index]
+        return self._origin, ordinal + index
 
     def _emitted_ns(self, due_ns: list[int] | None, index: int) -> int:
         """When an item would have been sent without the pause, which counts as time in its envelope."""

@@ -18,15 +18,18 @@ from penstock.wire.frames import (
     FAILED,
     JOIN,
     START,
+    Careful,
     ChannelClosed,
     Inbox,
     at_frame,
     frame,
     read_data,
 )
-from penstock.wire.orders import Plan, StartOrder, Switches
+from penstock.wire.orders import Link, Plan, StartOrder, Switches, Verdict
 from penstock.worker.chain import Chain
-from penstock.worker.control_line import ControlLine, leave
+from penstock.worker.control_line import ControlLine
+from penstock.worker.gauge import Gauge, is_timed
+from penstock.worker.lease import Lease, leave
 from penstock.worker.measurements import process_report
 from penstock.worker.outbox import Outbox, OutStream
 from penstock.worker.runner import Runner
@@ -45,33 +48,49 @@ class Worker:
     """The task's thread: takes frames in, runs the task on their items, ends batches."""
 
     def __init__(
-        self, plan: Plan, order: StartOrder, data: socket.socket, control: socket.socket, inbox: Inbox
+        self,
+        plan: Plan,
+        order: StartOrder,
+        data: socket.socket,
+        control: socket.socket,
+        inbox: Inbox,
+        gauge: Gauge | None,
     ) -> None:
-        graph = plan.graph
+        graph = self._graph = plan.graph
+        self._gauge = gauge
         self._inbox = inbox
         self._adopting = threading.Lock()  # orders come to the task's thread and to the control line
         self._stream_names = [stream.name for stream in graph.streams]
-        self._outbox = Outbox(_sender(data), order.replica, with_ids=graph.ids)
+        if gauge is not None:
+            gauge.begin(order.task)
+        self._timed = gauge if gauge is not None and is_timed(graph, order.task) else None
+        send = _sender(data)
+        self._outbox = Outbox(
+            send if self._timed is None else self._timed.sending(send), order.replica, with_ids=graph.ids
+        )
         self._outbox.on_unshippable = self._unshippable
         self._switches = order.switches
-        self._head = Runner(plan, order.task, order.replica, self._outbox, self._fail)
+        self._head = Runner(plan, order.task, order.replica, self._outbox, self._fail, self._timed)
         self._outbox.streams = list(self._head.streams)
         self._chain = Chain(
             self._head,
             self._outbox,
-            lambda name: Runner(plan, name, order.replica, self._outbox, self._fail),
+            lambda name: Runner(plan, name, order.replica, self._outbox, self._fail, self._timed),
         )
+        self._limit_memory()
         self._joined = threading.Event()
         self._sourcing: Sourcing | None = None
         if self._head.task.kind == "source":
             self._sourcing = Sourcing(self._head.task, self._outbox, self._head.measured, self._inbox)
         self._unacknowledged = 0
         self._shipper = Shipper(self._outbox)
+        self._lease = Lease(order.link)
         self._line = ControlLine(
             control,
             on_switches=self._adopt,
             on_joined=self._joined.set,
-            on_exchange=self._outbox.time.learn,
+            on_link=self._hear_of_driver,
+            lease=self._lease,
             report=self._report,
             report_every_s=order.switches.measure_every_s,
         )
@@ -96,8 +115,8 @@ class Worker:
             order = None
 
     def _run_batch(self, order: StartOrder) -> None:
-        if order.exchange is not None:
-            self._outbox.time.learn(order.exchange)
+        self._lease.renew(order.link)
+        self._hear_of_driver(order.link)
         self._outbox.begin_batch()
         self._lay(order)
         if self._sourcing is None:
@@ -113,6 +132,10 @@ class Worker:
                 self._head.failures.broken("reading the source", problem)
             last = False
         self._end_batch(position, last=last)
+
+    def _hear_of_driver(self, link: Link) -> None:
+        if link.exchange is not None:  # the bridge has none before its first question was answered
+            self._outbox.time.learn(link.exchange)
 
     def _lay(self, order: StartOrder) -> None:
         """Take up the addresses of the batch, by the newest order that is known."""
@@ -178,21 +201,29 @@ class Worker:
             self._joined.wait()
             self._chain.join(wanted[1:], self._switches)
             self._adopt(self._switches)  # one that came meanwhile has not reached the new runners
+        self._limit_memory()
+
+    def _limit_memory(self) -> None:
+        if self._gauge is not None:
+            self._gauge.limit_memory([runner.task.memory_bytes for runner in self._chain.runners])
 
     def _acknowledge(self) -> None:
         self._outbox.acknowledge()
         self._unacknowledged = self._outbox.finished_input - self._outbox.acknowledged
 
     def _process(self, body: memoryview) -> None:
-        sequence, arrived_ns, careful, poisoned, data = read_data(body)
+        sequence, arrived_ns, careful, data = read_data(body)
         started_ns = time.monotonic_ns()
+        self._lease.check(started_ns)
         envelope = decode(data)
         outbox = self._outbox
         outbox.current_input = sequence
+        if self._timed is not None:
+            self._timed.envelope(sequence)
         waited_ns = outbox.waited_ns
         self._head.context.input = self._stream_names[envelope.stream]
-        if careful:
-            self._process_carefully(sequence, envelope, arrived_ns, poisoned)
+        if careful is not None:
+            self._process_carefully(sequence, envelope, arrived_ns, careful)
         elif envelope.ids is None:
             self._process_tagged(envelope, arrived_ns)
         else:
@@ -201,7 +232,7 @@ class Worker:
         useful_ns = outbox.useful_ns(started_ns, waited_ns)
         self._head.measured.envelope_done(envelope, arrived_ns, useful_ns)
         self._unacknowledged += 1
-        if careful or self._unacknowledged >= _ACK_EVERY:
+        if careful is not None or self._unacknowledged >= _ACK_EVERY:
             self._acknowledge()
 
     def _process_marked(self, envelope: Envelope, arrived_ns: int) -> None:
@@ -236,18 +267,33 @@ class Worker:
             head.measured.time_item(envelope, tag, arrived_ns, head.step, item)
 
     def _process_carefully(
-        self, sequence: int, envelope: Envelope, arrived_ns: int, poisoned: list[int]
+        self, sequence: int, envelope: Envelope, arrived_ns: int, careful: Careful
     ) -> None:
+        """Each item is named before it is touched; all before it is shipped then, and does not come again."""
         tags = {tag.item: tag for tag in envelope.tags}
-        for index, item in enumerate(envelope.items):
-            if index in poisoned:
-                self._head.failures.item_killed(item)
-                continue
+        for index in range(careful.first, len(envelope.items)):
+            self._outbox.flush()
             self._outbox.send(at_frame(sequence, index))
+            if index in careful.verdicts:
+                self._put_aside(envelope, index, msgspec.json.decode(careful.verdicts[index], type=Verdict))
+                continue
+            if self._timed is not None:
+                self._timed.envelope(sequence, index)
             self._process_one(envelope, index, tags.get(index), arrived_ns)
+            if self._gauge is not None:
+                self._gauge.stop_if_full()
+
+    def _put_aside(self, envelope: Envelope, index: int, verdict: Verdict) -> None:
+        """By the policy of the task at fault, though it is the item of this one that is put aside."""
+        head = self._head
+        head.context.item_id = None if envelope.ids is None else envelope.ids[index]
+        head.failures.item_killed(
+            envelope.items[index], verdict.problem, self._graph.task(verdict.task).on_error
+        )
 
     def _end_batch(self, position: dict[str, Any], *, last: bool) -> None:
         self._outbox.begin_item(None, None)
+        self._lease.check(time.monotonic_ns())
         if self._sourcing is None:
             for runner in self._chain.runners:
                 runner.flush()
@@ -265,7 +311,7 @@ class Worker:
     def _unshippable(self, stream: OutStream, item: Any, problem: Exception) -> None:
         for runner in self._chain.runners:
             if stream in runner.streams:
-                runner.failures.item_failed(item, problem)
+                runner.failures.result_failed(item, problem)
 
     def _fail(self, report: dict[str, Any]) -> NoReturn:
         """Tell the bridge and wait for it to end this process: nothing after a failure may take effect."""
@@ -291,7 +337,7 @@ def _wake_on_time() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, _TIMER_SLACK_NS, 0, 0, 0)
 
 
-def main(plan: Plan, data: socket.socket, control: socket.socket) -> NoReturn:
+def main(plan: Plan, data: socket.socket, control: socket.socket, *, gauge: Gauge | None = None) -> NoReturn:
     """In a forked child: the first START says which replica of which task it is."""
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     _wake_on_time()
@@ -301,7 +347,7 @@ def main(plan: Plan, data: socket.socket, control: socket.socket) -> NoReturn:
             for kind, body in inbox.frames():
                 if kind == START:
                     order = msgspec.json.decode(body, type=StartOrder)
-                    Worker(plan, order, data, control, inbox).serve(order)
+                    Worker(plan, order, data, control, inbox, gauge).serve(order)
             inbox.wait(None)
     except ChannelClosed:
         leave()

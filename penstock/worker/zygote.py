@@ -1,17 +1,20 @@
 """The warm parent of the workers: imports everything once, then forks on request.
 
     stdin   u32 length (big endian) and the pickled plan, then lines: "fork TOKEN", "kill TOKEN"
-    stdout  lines: "ready" | "error TEXT", "forked TOKEN PID", "exited TOKEN STATUS"
+    stdout  lines: "ready" | "error TEXT", "forked TOKEN PID", "over TOKEN JSON", "exited TOKEN STATUS"
 
 The parent connects each child to the bridge before it forks it, and keeps a hold on both channels: when the
 child dies it ends them, so that the bridge sees the end even if a process that the child had forked still
 holds them. Every child leads a process group of its own, which ends with it.
+
+A child that exceeds a limit of its task (gauge.py) is killed; "over" tells which limit, and the item.
 
 The end of stdin means that the executor is gone: children are killed, and the socket's private directory
 is removed.
 """
 
 import contextlib
+import ctypes
 import gc
 import os
 import select
@@ -19,17 +22,22 @@ import signal
 import socket
 import struct
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, NoReturn
 
 import cloudpickle
+import msgspec
 
 from penstock.wire.orders import Plan
 from penstock.worker import worker
+from penstock.worker.gauge import Gauge, has_limits
 
 _DATA_CHANNEL, _CONTROL_CHANNEL = 0, 1
+_LOOK_EVERY_S = 0.05
+_PR_SET_PDEATHSIG = 1
 
 
 class Zygote:
@@ -42,6 +50,8 @@ class Zygote:
         self._tokens: dict[int, str] = {}
         self._channels: dict[int, list[socket.socket]] = {}
         self._wake: tuple[int, ...] = ()
+        self._gauges: dict[int, Gauge] = {}
+        self._look_every_s = _LOOK_EVERY_S if has_limits(plan.graph) else None
 
     def serve(self) -> None:
         """Obey until stdin ends."""
@@ -50,7 +60,7 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         pending = b""
         while True:
-            ready = select.select([0, wake_in], [], [])[0]
+            ready = select.select([0, wake_in], [], [], self._look_every_s)[0]
             if wake_in in ready:
                 os.read(wake_in, 4096)
                 self._reap()
@@ -61,6 +71,7 @@ class Zygote:
                 *lines, pending = (pending + received).split(b"\n")
                 for line in lines:
                     self._obey(line.decode())
+            self._look()
 
     def kill_all(self) -> None:
         """End every child."""
@@ -83,14 +94,28 @@ class Zygote:
         channels = [
             _connected(self._address, number, int(token)) for number in (_DATA_CHANNEL, _CONTROL_CHANNEL)
         ]
+        gauge = None if self._look_every_s is None else Gauge(self._plan.graph)
+        parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _be_worker(self._plan, channels, self._let_go)
+            _be_worker(self._plan, channels, gauge, parent, self._let_go)
         with contextlib.suppress(OSError):  # the child does the same: whoever comes first
             os.setpgid(pid, pid)
         self._tokens[pid] = token
         self._channels[pid] = channels
+        if gauge is not None:
+            self._gauges[pid] = gauge
         self._say(f"forked {token} {pid}")
+
+    def _look(self) -> None:
+        """End the children that are over a limit."""
+        for pid, gauge in list(self._gauges.items()):
+            over = gauge.over(pid, time.monotonic_ns())
+            if over is not None:
+                print(f"penstock: task {over.task}, process {pid}: {over.problem}; it is ended", flush=True)
+                self._say(f"over {self._tokens[pid]} {msgspec.json.encode(over._asdict()).decode()}")
+                del self._gauges[pid]
+                _kill_group(pid)
 
     def _let_go(self) -> None:
         """In a child: close what is the parent's alone, so that its death is seen while the child lives."""
@@ -112,6 +137,7 @@ class Zygote:
             token = self._tokens.pop(pid, None)
             if token is None:
                 continue  # no worker: something that a module started when it was imported
+            self._gauges.pop(pid, None)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)  # what it had forked
             self._say(f"exited {token} {os.waitstatus_to_exitcode(status)}")
@@ -140,22 +166,33 @@ def _kill_group(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def _be_worker(plan: Plan, channels: list[socket.socket], let_go: Callable[[], None]) -> NoReturn:
+def _be_worker(
+    plan: Plan, channels: list[socket.socket], gauge: Gauge | None, parent: int, let_go: Callable[[], None]
+) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
+        if gauge is not None:
+            _go_with(parent)
         let_go()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
-        worker.main(plan, *channels)
+        worker.main(plan, *channels, gauge=gauge)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 1
     except BaseException:  # noqa: BLE001 - a child must never return into its parent's loop
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def _go_with(parent: int) -> None:
+    """A worker with limits does not outlive the one who watches it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _read_plan() -> Plan:

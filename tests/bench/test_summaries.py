@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from penstock.bench import boundary, cpu, idle, latency, overhead, switch, throughput
+from penstock.bench import boundary, commits, cpu, idle, latency, overhead, switch, throughput
 from penstock.bench.baselines import Rows
 from penstock.bench.harness import Result
 from penstock.bench.latency_summary import LatencySummary, middle_mean_ms
@@ -175,3 +175,31 @@ def test_boundary_has_figures_next_to_sparks_and_checks_losses() -> None:
     assert result.ok
     assert result.figures["gap_over_sparks_own"] == 2.0
     assert not boundary.summarise({"plain": [], "resized": [], "spark": []}, 1, 0).ok
+
+
+def commits_turn(late_ms: float, gaps_ms: tuple[float, ...], lost: int = 0) -> commits.Turn:
+    """Ten seconds of 100 items a second; those of the third are that late, all others 5 ms."""
+    rows = [
+        (0, index, 10**7 * index, 10**7 * index + round(1e6 * (late_ms if 200 <= index < 300 else 5.0)), 0)
+        for index in range(1000)
+    ]
+    return commits.Turn(entries(rows), 0, 10 * 10**9, gaps_ms, lost, 0)
+
+
+def test_commits_are_held_against_the_same_without() -> None:
+    turns = {"with": [commits_turn(40.0, (220.0,))], "without": [commits_turn(5.0, ())]}
+    result = commits.summarise(turns, "30 s")
+    assert result.ok
+    with_commits, without = (result.figures[f"{name}_commits"] for name in turns)
+    assert (with_commits["held_share_of_1_s"], with_commits["held_share_of_5_s"]) == (0.9, 1.0)
+    assert (without["held_share_of_1_s"], without["mean_ms"]) == (1.0, pytest.approx(5.0))
+    assert with_commits["gaps_ms"] == [220.0]
+    assert with_commits["worst_ms"] == pytest.approx(40.0)
+
+
+def test_commits_that_lose_or_never_come_fail() -> None:
+    without = [commits_turn(5.0, ())]
+    lossy = commits.summarise({"with": [commits_turn(5.0, (1.0,), lost=1)], "without": without}, "30 s")
+    assert not verdicts(lossy)["items lost"]
+    never = commits.summarise({"with": without, "without": without}, "30 s")
+    assert not verdicts(never)["fewest gaps of a turn with commits"]

@@ -110,6 +110,20 @@ def test_memory_begins_anew_where_a_recorded_run_was_started_again() -> None:
     assert [decision["parallelism"]["flat_map"] for decision in decisions] == [1, 1, 2]
 
 
+@pytest.mark.parametrize("torn", [b'{"version": 1, "tas', '{"version": 1, "name": "ä'.encode()[:-1]])
+def test_a_last_line_that_a_killed_run_left_is_told_and_left_out(tmp_path: Path, torn: bytes) -> None:
+    path = tmp_path / "run.jsonl"
+    whole = f"{encode_header(HEADER).decode()}\n{json.dumps(WORD_COUNT)}\n".encode()
+    path.write_bytes(whole + torn)
+    result = run(str(path), "--policy", "ds2")
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == 1
+    assert result.stderr == f"penstock decide: {path}, line 3: is cut off and left out\n"
+    path.write_bytes(whole + torn + b"\n")
+    refused = run(str(path), "--policy", "ds2")
+    assert refused.exit_code == 2, "one that was ended is not cut off, but wrong"
+
+
 def test_a_recording_without_snapshots_or_with_a_bad_header_is_refused() -> None:
     head = encode_header(HEADER).decode()
     empty = run("-", "--policy", "mape", given=head)

@@ -30,6 +30,15 @@ def test_bad_plans_are_refused() -> None:
         ControlPlan("ds2", shrink_pools_after="soon")
 
 
+def test_an_interval_that_never_fits_between_two_commits_is_refused() -> None:
+    plan = ControlPlan("ds2", interval="5 s")
+    plan.check_commits(7.0)
+    with pytest.raises(
+        ps.FlowError, match=r"commits 6.9 s apart and an adjustment interval of 5 s nothing would ever"
+    ):
+        plan.check_commits(6.9)
+
+
 def test_recommendations_do_not_wait_for_changes_that_never_come() -> None:
     assert replicas(ControlPlan("ds2", apply=False)) == [4] * 8
     assert replicas(ControlPlan("ds2")) != [4] * 8

@@ -52,6 +52,17 @@ def test_refusals(wanted: list[list[str]], message: str) -> None:
         all_chains(pipeline(), wanted)
 
 
+def test_limits_of_memory_add_up_so_all_tasks_of_a_chain_have_one_or_none() -> None:
+    flow = Flow("limited")
+    source = flow.source(Partitioned(1), name="source")
+    a = source.map(ignore, name="a", memory="20 MB").forward().map(ignore, name="b", memory="30 MB")
+    a.forward().map(ignore, name="c").forward().sink(ignore, name="sink")
+    layout = lay_out(flow.graph())
+    assert pipelines(layout) == [["a", "b"], ["c", "sink"]]
+    with pytest.raises(FlowError, match=r"b -> c is no chain.*, and all or none have a memory="):
+        all_chains(layout, [["b", "c"]])
+
+
 @given(flows())
 def test_pipelines_hold_every_task_but_sources_once_and_are_chains(flow: Flow) -> None:
     layout = lay_out(flow.graph())

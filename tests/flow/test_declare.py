@@ -250,7 +250,7 @@ def slow(item: object) -> None: ...
         (
             lambda s: s.map(ignore, replicas=4),
             'flow "f": map: unknown setting "replicas"; the settings are'
-            " name, parallelism, on_error, latency, every, outputs",
+            " name, parallelism, on_error, memory, timeout, latency, every, outputs",
         ),
         (lambda s: s.map(ignore, name=""), 'flow "f": map name is empty; give it at least one letter'),
         (

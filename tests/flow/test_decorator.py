@@ -102,7 +102,7 @@ def test_unknown_setting() -> None:
         task(paralellism=4)  # type: ignore[call-overload]
     assert str(refused.value) == (
         '@task: unknown setting "paralellism"; the settings are'
-        " name, parallelism, on_error, latency, every, outputs"
+        " name, parallelism, on_error, memory, timeout, latency, every, outputs"
     )
 
 

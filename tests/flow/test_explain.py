@@ -86,6 +86,15 @@ def test_a_forward_stream_through_the_shuffle_says_why() -> None:
     assert 'flow "f": items without ids (default)' in text
 
 
+def test_limits_are_shown_where_they_are_set() -> None:
+    flow = Flow("f")
+    limited = flow.source(Partitioned(1)).map(ignore, memory="200 MB", timeout="5 s")
+    limited.sink(print, memory=1 << 30)
+    text = flow.explain()
+    assert "latency read_ready (default); memory 200 MB; timeout 5 s\n" in text
+    assert "on_error fail (default); memory 1 GiB\n" in text
+
+
 def test_timers_and_no_constraints() -> None:
     class Timed(Splitter):
         every = "200 ms"

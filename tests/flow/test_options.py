@@ -10,9 +10,11 @@ from penstock.flow import FlowError
 from penstock.flow.options import (
     KNOWN,
     check_known,
+    checked_memory,
     checked_outputs,
     checked_parallelism,
     checked_positive_ms,
+    checked_timeout_ms,
     declared_by,
 )
 from penstock.flow.parallelism import fixed
@@ -48,6 +50,39 @@ def test_positive_durations(value: Any) -> None:
         message = "here: every: taken"
         assert found_ms > 0
     assert message.startswith("here: every: ")
+
+
+@given(anything)
+def test_memory(value: Any) -> None:
+    try:
+        found = checked_memory(value, "here")
+    except FlowError as refused:
+        message = str(refused)
+    else:
+        message = "here: memory: taken"
+        assert found >= 10_000_000
+    assert message.startswith("here: memory: ")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("5 MB", "here: memory: '5 MB' is less than the 10 MB that a worker itself may need"),
+        ("lots", "here: memory: 'lots' is not an amount of memory; "),
+    ],
+)
+def test_memory_that_is_refused(value: str, words: str) -> None:
+    with pytest.raises(FlowError) as caught:
+        checked_memory(value, "here")
+    assert str(caught.value).startswith(words)
+
+
+def test_timeouts() -> None:
+    assert checked_timeout_ms("5 s", "here") == 5000
+    with pytest.raises(FlowError, match=r"^here: timeout: '99 ms' is less than 100 ms; it is for"):
+        checked_timeout_ms("99 ms", "here")
+    with pytest.raises(FlowError, match=r"^here: timeout: 'soon' is not a duration"):
+        checked_timeout_ms("soon", "here")
 
 
 def test_class_attributes_are_settings_but_methods_are_not() -> None:

@@ -70,31 +70,34 @@ class Remembers:
         self.seen += 1
         out((item, self.context.replica, os.getpid(), self.context.batch, os.getppid()))
 
+def moved(rows):
+    return len({(replica, parent) for _, replica, _, _, parent in rows}) > 3
+
 if __name__ == "__main__":
     collector = Collector(sys.argv[1])
     flow = ps.Flow("moving")
     source = flow.source(numbered(15000, rate=900), name="numbers")
     source.task(Remembers, name="remembers", parallelism=3).sink(collector, name="out")
     job = ps.run(flow, master="local-cluster[2,3,1024]")
-    for _ in range(7):
+    boundaries = 0
+    while boundaries < 4 or (boundaries < 14 and not moved(collector.items())):
         before = len(collector.items())
         while len(collector.items()) < before + 300:
             time.sleep(0.05)
         job.boundary()
+        boundaries += 1
     deadline = time.monotonic() + 8
     while (processes := len(job.metrics().tasks["remembers"].processes)) != 3 and time.monotonic() < deadline:
         time.sleep(0.1)
     ended = job.await_termination(60)
     rows = collector.items()
     batches = defaultdict(set)
-    parents = defaultdict(set)
-    for _, replica, pid, batch, parent in rows:
+    for _, replica, pid, batch, _ in rows:
         batches[replica, pid].add(batch)
-        parents[replica].add(parent)
     print(json.dumps({
         "ended": ended,
         "exact": Counter(row[0] for row in rows) == Counter(expected(15000)),
-        "moved": any(len(seen) > 1 for seen in parents.values()),
+        "moved": moved(rows),
         "stale": [sorted(seen) for seen in batches.values() if max(seen) - min(seen) + 1 != len(seen)],
         "processes": processes,
     }))
@@ -107,7 +110,7 @@ def test_a_replica_that_moves_leaves_nothing_behind(tmp_path: Path) -> None:
     result = ran(MOVING, tmp_path)
     assert result["ended"]
     assert result["exact"]
-    assert result["moved"], "seven boundaries, and every replica stayed where it was"
+    assert result["moved"], "14 boundaries, and no replica moved: by chance once in 16,000 times"
     assert result["stale"] == []
     assert result["processes"] == 3
 

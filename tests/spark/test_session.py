@@ -1,8 +1,6 @@
 """What is refused before Spark is asked for anything."""
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -39,11 +37,3 @@ def test_a_users_own_jars_come_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(session_conf, "JAR", tmp_path / "ours.jar")
     assert session_module._jars({}) == str(tmp_path / "ours.jar")
     assert session_module._jars({"spark.jars": "theirs.jar"}) == f"{tmp_path / 'ours.jar'},theirs.jar"
-
-
-@pytest.mark.parametrize(("cpus", "slots"), [("1", 4), ("0.5", 8), ("0.1", 40), ("2", 2)])
-def test_slots_are_cores_over_the_cpus_of_a_task(cpus: str, slots: int) -> None:
-    conf = SimpleNamespace(get=lambda key, default: {"spark.task.cpus": cpus}.get(key, default))
-    context = SimpleNamespace(defaultParallelism=4, getConf=lambda: conf)
-    spark: Any = SimpleNamespace(sparkContext=context)
-    assert session_module.all_slots(spark) == slots

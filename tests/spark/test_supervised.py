@@ -96,23 +96,11 @@ def test_errors_of_the_users_code_end_it_at_once(spark: SparkSession, collector:
 LOST = """
 import json, os, signal, sys, time
 from collections import Counter
-from pathlib import Path
 import penstock as ps
-from penstock import processes
 from penstock.testing.collector import Collector
+from tests.spark.executors import executors
 from tests.spark.items import expected, numbered
 from tests.spark.test_crashes import same
-
-def executors():
-    found = []
-    for pid in processes.tree(os.getpid()):
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"java" in command.split(b"\\0")[0] and b"CoarseGrainedExecutorBackend" in command:
-            found.append(pid)
-    return found
 
 if __name__ == "__main__":
     collector = Collector(sys.argv[1])

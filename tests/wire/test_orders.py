@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.flow import Flow
 from penstock.flow.layers import lay_out
 from penstock.stats.clock_offset import Exchange
-from penstock.wire.orders import Position, SourceOrder, StartOrder, Switches
+from penstock.wire.orders import Link, Position, SourceOrder, StartOrder, Switches
 from penstock.wire.routes import routes
 from tests.flow.random_flows import flows
 
@@ -22,6 +22,7 @@ positions = st.builds(Position, st.integers(0, 2**62), offsets, done=st.booleans
 sources = st.builds(SourceOrder, st.text(), positions, positions, st.integers(-(2**62), 2**62))
 moments_ns = st.integers(0, 2**62)
 exchanges = st.builds(Exchange, moments_ns, moments_ns, moments_ns, moments_ns)
+links = st.builds(Link, st.none() | exchanges, st.none() | moments_ns)
 
 
 def switches_of(flow: Flow, version: int) -> Switches:
@@ -41,12 +42,12 @@ def switches_of(flow: Flow, version: int) -> Switches:
     st.integers(0, 2**31),
     st.integers(0, 2**31),
     st.none() | sources,
-    st.none() | exchanges,
+    links,
 )
 def test_the_start_of_a_batch(
-    flow: Flow, version: int, batch: int, source: SourceOrder | None, exchange: Exchange | None
+    flow: Flow, version: int, batch: int, source: SourceOrder | None, link: Link
 ) -> None:
-    order = StartOrder("task", 3, batch, switches_of(flow, version), source, exchange)
+    order = StartOrder("task", 3, batch, switches_of(flow, version), source, link)
     assert msgspec.json.decode(msgspec.json.encode(order), type=StartOrder) == order
 
 

@@ -10,7 +10,7 @@ import struct
 import termios
 import time
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ from penstock.stats.clock_offset import Exchange
 from penstock.wire import frames as wire
 from penstock.wire.envelope import Address, Envelope, Tag, decode, dump_items, encode
 from penstock.wire.ids import ItemId
-from penstock.wire.orders import Plan, SourceOrder, StartOrder, Switches
+from penstock.wire.orders import Link, Plan, SourceOrder, StartOrder, Switches, Verdict
 from penstock.wire.routes import routes
 from penstock.worker import worker
 
@@ -43,6 +43,7 @@ class LoneWorker:
         )
         # The driver's clock is this machine's, unless a test says otherwise.
         self.exchange: Exchange | None = Exchange(0, 0, 0, 0)
+        self.lease_until_ns: int | None = None
         self.batch = 0
         self.acknowledged = 0
         self.marks: list[bytes] = []
@@ -57,7 +58,9 @@ class LoneWorker:
     ) -> None:
         """A START frame; batches are numbered from 1 unless a test says otherwise."""
         self.batch = self.batch + 1 if batch is None else batch
-        order = StartOrder(task, replica, self.batch, self.switches, source, self.exchange)
+        order = StartOrder(
+            task, replica, self.batch, self.switches, source, Link(self.exchange, self.lease_until_ns)
+        )
         self.send(wire.frame(wire.START, msgspec.json.encode(order)))
 
     def give(
@@ -69,17 +72,19 @@ class LoneWorker:
         tags: Iterable[Tag] = (),
         ids: list[ItemId | None] | None = None,
         careful: bool = False,
-        poisoned: Iterable[int] = (),
+        first: int = 0,
+        verdicts: Mapping[int, Verdict] | None = None,
         ship_ns: int | None = None,
     ) -> None:
         """A DATA frame."""
-        poison = list(poisoned)
+        told = [(item, msgspec.json.encode(verdict)) for item, verdict in (verdicts or {}).items()]
         codec = self.graph.streams[stream].codec
         body = dump_items(items, codec)
         shipped_ns = time.monotonic_ns() if ship_ns is None else ship_ns
         envelope = encode(Address(1, 0, 0), stream, 0, shipped_ns, body, len(items), codec, [*tags], ids)
-        head = struct.pack("<qqBH", sequence, time.monotonic_ns(), careful, len(poison))
-        self.send(wire.frame(wire.DATA, head + b"".join(struct.pack("<I", i) for i in poison) + envelope))
+        head = struct.pack("<qqBIH", sequence, time.monotonic_ns(), careful, first, len(told))
+        judged = b"".join(struct.pack("<II", item, len(json)) + json for item, json in told)
+        self.send(wire.frame(wire.DATA, head + judged + envelope))
 
     def end(self, *, last: bool = False) -> dict[str, Any]:
         """An END frame; the final report."""

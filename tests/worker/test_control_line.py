@@ -13,10 +13,12 @@ import pytest
 
 from penstock.stats.clock_offset import Exchange
 from penstock.wire import frames as wire
-from penstock.wire.orders import Switches
-from penstock.worker.control_line import ControlLine, leave
+from penstock.wire.orders import Link, Switches
+from penstock.worker.control_line import ControlLine
+from penstock.worker.lease import Lease, leave
 
 PATIENCE_S = 20.0
+FOR_EVER = Link()
 
 
 class LeftError(Exception):
@@ -26,14 +28,15 @@ class LeftError(Exception):
 class Bench:
     """A control line, and everything it does as events."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, lease: Lease) -> None:
         self.events: queue.Queue[tuple[str, Any]] = queue.Queue()
         self.report = b"report"
         self.line = ControlLine(
             control=control,
             on_switches=lambda switches: self.events.put(("switches", switches)),
             on_joined=lambda: self.events.put(("joined", None)),
-            on_exchange=lambda exchange: self.events.put(("exchange", exchange)),
+            on_link=lambda link: self.events.put(("link", link)),
+            lease=lease,
             report=lambda: self.report,
             report_every_s=3600.0,
         )
@@ -42,7 +45,7 @@ class Bench:
         return self.events.get(timeout=PATIENCE_S)
 
 
-Driver = tuple[socket.socket, Callable[[], Bench]]
+Driver = tuple[socket.socket, Callable[..., Bench]]
 
 
 @pytest.fixture
@@ -51,8 +54,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     ours, theirs = socket.socketpair()
     benches: list[Bench] = []
 
-    def start() -> Bench:
-        benches.append(Bench(theirs))
+    def start(link: Link = FOR_EVER) -> Bench:
+        benches.append(Bench(theirs, Lease(link)))
         benches[0].line.start()
         return benches[0]
 
@@ -71,8 +74,10 @@ def reports(ours: socket.socket) -> Iterator[bytes]:
     inbox = wire.Inbox(ours)
     while inbox.wait(None):
         for kind, body in inbox.frames():
-            assert kind == wire.REPORT
-            yield bytes(body)
+            if kind == wire.REPORT:
+                yield bytes(body)
+            else:
+                assert (kind, bytes(body)) == (wire.ALIVE, b"")
 
 
 def order(version: int) -> Switches:
@@ -126,11 +131,54 @@ def test_orders_are_heard_however_they_are_cut_up(driver: Driver) -> None:
     assert bench.next() == ("switches", order(2))
 
 
-def test_exchanges_of_times_are_heard(driver: Driver) -> None:
+def linked(link: Link) -> bytes:
+    return wire.frame(wire.LINK, msgspec.json.encode(link))
+
+
+def within(seconds: float) -> Link:
+    return Link(lease_until_ns=time.monotonic_ns() + round(seconds * 1e9))
+
+
+def test_what_the_executor_hears_of_the_driver_is_heard(driver: Driver) -> None:
     ours, start = driver
     bench = start()
-    ours.sendall(wire.frame(wire.CLOCK, b"null") + wire.frame(wire.CLOCK, b"[1,2,3,4]"))
-    assert bench.next() == ("exchange", Exchange(1, 2, 3, 4))
+    ours.sendall(linked(Link()) + linked(Link(Exchange(1, 2, 3, 4), 5)))
+    assert bench.next() == ("link", Link())
+    assert bench.next() == ("link", Link(Exchange(1, 2, 3, 4), 5))
+
+
+def test_a_worker_that_reports_seldom_asks_for_its_lease_all_the_same(driver: Driver) -> None:
+    ours, start = driver
+    start()
+    inbox = wire.Inbox(ours)
+    kinds: list[int] = []
+    while kinds.count(wire.ALIVE) < 2:
+        inbox.wait(PATIENCE_S)
+        kinds += [kind for kind, _ in inbox.frames()]
+    assert kinds == [wire.REPORT, wire.ALIVE, wire.ALIVE]
+
+
+def test_a_lease_that_is_over_ends_the_process(driver: Driver) -> None:
+    """Without a word from anybody: the executor may stand still."""
+    _, start = driver
+    began_s = time.monotonic()
+    bench = start(within(0.3))
+    assert bench.next() == ("exit", 0)
+    assert time.monotonic() - began_s >= 0.3
+
+
+def test_a_lease_that_is_prolonged_goes_on(driver: Driver) -> None:
+    ours, start = driver
+    bench = start(within(0.3))
+    longer = within(3600)
+    ours.sendall(linked(longer))
+    assert bench.next() == ("link", longer)
+    with pytest.raises(queue.Empty):
+        bench.events.get(timeout=0.5)
+    ours.sendall(linked(within(0)))
+    assert bench.next()[0] == "link"
+    with pytest.raises(queue.Empty):
+        bench.events.get(timeout=0.2)
 
 
 def test_that_chained_tasks_have_joined_is_heard(driver: Driver) -> None:

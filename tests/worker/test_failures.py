@@ -1,13 +1,20 @@
 """What becomes of an item that cannot be processed: counted, written down, or the end of the flow."""
 
+import base64
 import json
+import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.flow.graph import OnError
+from penstock.flow.graph import OnError, Task
+from penstock.flow.parallelism import fixed
+from penstock.worker.context import Context
 from penstock.worker.failures import Failures
+
+KILLED = "this item has killed its worker process three times: killed by signal 11"
 
 
 class StoppedError(Exception):
@@ -33,7 +40,10 @@ class Ledger:
 
 
 def failures(policy: OnError, place: Path, ledger: Ledger | None = None) -> Failures:
-    return Failures("parse", 3, policy, str(place / "letters"), (ledger or Ledger()).fail)
+    task = Task("parse", "task", "map", divided, fixed(4), on_error=policy, memory_bytes=200_000_000)
+    context = Context("flow", "parse", 3)
+    context.input, context.item_id = "source->parse", (1, 2)
+    return Failures(task, context, str(place / "letters"), (ledger or Ledger()).fail)
 
 
 def divided() -> ZeroDivisionError:
@@ -57,7 +67,7 @@ def test_fail_names_the_error_the_item_and_the_line(tmp_path: Path) -> None:
 def test_skip_counts(tmp_path: Path) -> None:
     made = failures("skip", tmp_path)
     made.item_failed(0, divided())
-    made.item_killed(1)
+    made.item_killed(1, KILLED, "skip")
     assert (made.skipped, made.dead_lettered) == (2, 0)
     assert not (tmp_path / "letters").exists()
 
@@ -65,19 +75,38 @@ def test_skip_counts(tmp_path: Path) -> None:
 def test_dead_letters_keep_item_error_and_traceback(tmp_path: Path) -> None:
     made = failures("dead_letter", tmp_path)
     made.item_failed("zwölf\n", divided())
-    made.item_killed(b"bad")
+    made.item_killed(b"bad", KILLED, "dead_letter")
+    made.result_failed("result", divided())
     lines = (tmp_path / "letters" / "parse-3.jsonl").read_text(encoding="utf-8").splitlines()
-    first, second = map(json.loads, lines)
+    first, second, third = map(json.loads, lines)
+    assert pickle.loads(base64.b64decode(first.pop("pickle"))) == "zwölf\n"
     assert "1 / 0" in first.pop("traceback")
     assert first == {
         "task": "parse",
         "replica": 3,
         "item": "'zwölf\\n'",
         "error": "ZeroDivisionError: division by zero",
+        "input": "source->parse",
+        "id": [1, 2],
     }
     assert second["item"] == "b'bad'"
-    assert second["error"] == "this item has killed its worker process three times"
-    assert (made.skipped, made.dead_lettered) == (0, 2)
+    assert second["error"] == KILLED
+    assert (third["item"], third["pickle"], third["input"]) == ("'result'", None, None)
+    assert (made.skipped, made.dead_lettered) == (0, 3)
+
+
+def test_an_item_that_cannot_be_pickled_is_a_letter_for_people_only(tmp_path: Path) -> None:
+    failures("dead_letter", tmp_path).item_failed(threading.Lock(), divided())
+    letter = json.loads((tmp_path / "letters" / "parse-3.jsonl").read_text())
+    assert letter["pickle"] is None
+    assert letter["item"].startswith("<unlocked _thread.lock")
+
+
+def test_memory_that_could_not_be_had_names_the_limit(tmp_path: Path) -> None:
+    ledger = Ledger()
+    with pytest.raises(StoppedError):
+        failures("fail", tmp_path, ledger).item_failed("x", MemoryError())
+    assert ledger.problem.startswith("MemoryError, far more than its memory=200 MB\nitem: 'x'\n")
 
 
 def test_a_dead_letter_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
@@ -106,8 +135,8 @@ def test_an_error_outside_any_item_is_always_fatal(policy: OnError, tmp_path: Pa
 def test_an_item_that_kills_under_fail_is_named(tmp_path: Path) -> None:
     ledger = Ledger()
     with pytest.raises(StoppedError):
-        failures("fail", tmp_path, ledger).item_killed("x")
-    assert ledger.problem == "this item has killed its worker process three times\nitem: 'x'\n"
+        failures("fail", tmp_path, ledger).item_killed("x", KILLED, "fail")
+    assert ledger.problem == f"{KILLED}\nitem: 'x'\n"
 
 
 class Shy:
@@ -125,5 +154,5 @@ class Shy:
 def test_items_are_shown_within_reason(item: object, shown: str, tmp_path: Path) -> None:
     ledger = Ledger()
     with pytest.raises(StoppedError):
-        failures("fail", tmp_path, ledger).item_killed(item)
+        failures("fail", tmp_path, ledger).item_killed(item, KILLED, "fail")
     assert ledger.problem.split("\n")[1] == f"item: {shown}"

@@ -1,5 +1,6 @@
 """A worker process over a pair of sockets: batches, careful mode, timers, switches and failures."""
 
+import contextlib
 import itertools
 import json
 import signal
@@ -18,7 +19,7 @@ from penstock.wire import frames as wire
 from penstock.wire.envelope import Tag
 from penstock.wire.frames import REMOTE
 from penstock.wire.ids import origin_of, stream_code
-from penstock.wire.orders import Position, SourceOrder, Switches
+from penstock.wire.orders import Link, Position, SourceOrder, Switches, Verdict
 from penstock.worker.context import Context, Out
 from penstock.worker.flow_time import UNKNOWN_NS
 from tests.flow.random_flows import Partitioned
@@ -216,7 +217,7 @@ def test_an_unknown_clock_is_stamped_as_unknown_until_it_is_learned() -> None:
         worker.start("middle")
         worker.give(1, [1], tags=[Tag(0, UNKNOWN_NS, UNKNOWN_NS)])
         worker.until(wire.OUT)
-        worker.tell(wire.frame(wire.CLOCK, msgspec.json.encode(Exchange(AHEAD_NS, 0, 0, AHEAD_NS))))
+        worker.tell(wire.frame(wire.LINK, msgspec.json.encode(Link(Exchange(AHEAD_NS, 0, 0, AHEAD_NS)))))
         for sequence in itertools.count(2):
             worker.give(sequence, [sequence], tags=[Tag(0, UNKNOWN_NS, UNKNOWN_NS)])
             worker.until(wire.OUT)
@@ -243,13 +244,33 @@ def test_careful_mode_names_each_item_and_puts_the_poisoned_aside(tmp_path: Path
     flow = chain(lambda item: item, on_error="dead_letter")
     with lone_worker(flow, str(tmp_path)) as worker:
         worker.start("middle")
-        worker.give(5, ["a", "bad", "c"], careful=True, poisoned=[1])
+        verdict = Verdict("middle", "it took longer than its timeout=1 s")
+        worker.give(5, ["a", "bad", "c"], careful=True, verdicts={1: verdict})
         report = worker.end()["worker"]
-        assert worker.at == [(5, 0), (5, 2)]
+        assert worker.at == [(5, 0), (5, 1), (5, 2)]
         assert worker.items() == ["a", "c"]
         assert report["dead_lettered"] == 1
         (letter,) = (tmp_path / "middle-0.jsonl").read_text().splitlines()
         assert json.loads(letter)["item"] == "'bad'"
+        assert json.loads(letter)["error"] == verdict.problem
+
+
+def test_careful_mode_begins_where_the_dead_worker_was_and_ships_each_item_before_the_next() -> None:
+    with lone_worker(chain(lambda item: item, lifetime="1 h")) as worker:
+        worker.start("middle")
+        worker.give(5, ["done", "b", "c"], careful=True, first=1)
+        worker.until(wire.OUT)
+        worker.end()
+        assert worker.at == [(5, 1), (5, 2)]
+        assert [envelope.items for _, _, envelope in worker.out] == [["b"], ["c"]]
+
+
+def test_the_policy_of_the_task_at_fault_counts() -> None:
+    with lone_worker(chain(lambda item: item, on_error="skip")) as worker:
+        worker.start("middle")
+        worker.give(1, ["bad"], careful=True, verdicts={0: Verdict("sink", "it hangs")})
+        failed = worker.until(wire.FAILED)["failed"]
+        assert (failed["task"], failed["problem"]) == ("middle", "it hangs\nitem: 'bad'\n")
 
 
 def test_careful_input_is_acknowledged_at_once() -> None:
@@ -517,3 +538,15 @@ def test_a_source_that_cannot_be_read_is_fatal() -> None:
         worker.start("first", source=SourceOrder("0/2", BEGINNING, BEGINNING, time.monotonic_ns()))
         problem = worker.until(wire.FAILED)["failed"]["problem"]
         assert problem.startswith("reading the source raised AttributeError: ")
+
+
+def test_a_worker_whose_lease_is_over_touches_no_item(tmp_path: Path) -> None:
+    """It may have stood still: what came meanwhile belongs to its successor."""
+    touched = tmp_path / "touched"
+    with lone_worker(chain(lambda item: touched.write_text("touched"))) as worker:
+        worker.lease_until_ns = time.monotonic_ns() - 1
+        worker.start("middle")
+        with contextlib.suppress(BrokenPipeError):
+            worker.give(1, [1])
+        assert worker.exit_code() == LEFT
+    assert not touched.exists()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 import cloudpickle
+import msgspec
 import pytest
 
 from penstock.flow import Flow
@@ -39,12 +40,27 @@ def quit_with(status: int) -> NoReturn:
     os._exit(status)
 
 
+HELD: list[bytes] = []
+
+
+def hoard(size: int) -> int:
+    HELD.append(b"x" * size)
+    return size
+
+
 def flow() -> Flow:
     made = Flow("forked")
     source = made.source(Partitioned(1), name="source")
     source.task(Forking, name="fork").sink(ignore, name="forked")
     source.map(speak, name="speak").sink(ignore, name="spoken")
     source.map(quit_with, name="quit").sink(ignore, name="never")
+    return made
+
+
+def limited() -> Flow:
+    made = flow()
+    made.map(time.sleep, "source", name="sleep", timeout="200 ms").sink(ignore, name="slept")
+    made.map(hoard, "source", name="hoard", memory="30 MB").sink(ignore, name="hoarded")
     return made
 
 
@@ -98,7 +114,7 @@ class Executor:
             channels[number] = channel
         verb, told, pid = (self.heard() or "").split(" ")
         assert (verb, told) == ("forked", str(token))
-        self.workers.append(LoneWorker(flow(), int(pid), channels[0], channels[1]))
+        self.workers.append(LoneWorker(limited(), int(pid), channels[0], channels[1]))
         return self.workers[-1]
 
     def hang_up(self) -> None:
@@ -145,6 +161,14 @@ def start() -> Iterator[Start]:
 def executor(start: Start) -> Executor:
     """One that is ready."""
     made = start(sent(cloudpickle.dumps(Plan(flow().graph(), "nowhere"))))
+    assert made.heard() == "ready"
+    return made
+
+
+@pytest.fixture
+def watching(start: Start) -> Executor:
+    """One whose workers have limits."""
+    made = start(sent(cloudpickle.dumps(Plan(limited().graph(), "nowhere"))))
     assert made.heard() == "ready"
     return made
 
@@ -216,6 +240,50 @@ def test_the_status_of_a_worker_that_ends_by_itself_is_told(executor: Executor) 
     worker.give(1, [3], stream=2)
     worker.until_silent()
     assert executor.heard() == "exited 1 3"
+
+
+def over(executor: Executor, token: int) -> dict[str, object]:
+    """What is said of a worker that exceeds a limit, before its end."""
+    verb, told, json = (executor.heard() or "").split(" ", 2)
+    assert (verb, told) == ("over", str(token))
+    assert executor.heard() == f"exited {token} -9"
+    return dict(msgspec.json.decode(json))
+
+
+def test_a_worker_whose_item_takes_too_long_is_ended_and_the_item_is_named(watching: Executor) -> None:
+    worker, other = watching.fork(1), watching.fork(2)
+    worker.start("sleep")
+    worker.give(3, [0, 0.05, 60], stream=3)
+    problem = "it took longer than its timeout=200 ms"
+    assert over(watching, 1) == {"task": "sleep", "problem": problem, "sequence": 3, "item": 2}
+    assert answers(other)
+
+
+def test_a_worker_that_uses_too_much_memory_is_ended(watching: Executor) -> None:
+    worker = watching.fork(1)
+    worker.start("hoard")
+    for sequence in range(1, 6):
+        worker.give(sequence, [12_000_000], stream=4)
+    said = over(watching, 1)
+    assert (said["task"], said["item"]) == ("hoard", -1)
+    assert str(said["problem"]).endswith(" MB, more than its memory=30 MB")
+
+
+def test_in_careful_mode_the_item_that_took_the_memory_is_the_last_one_named(watching: Executor) -> None:
+    worker = watching.fork(1)
+    worker.start("hoard")
+    worker.give(1, [1, 60_000_000, 2, 3], stream=4, careful=True)
+    assert str(over(watching, 1)["problem"]).endswith(" MB, more than its memory=30 MB")
+    worker.until_silent()
+    assert worker.at == [(1, 0), (1, 1)]
+
+
+def test_workers_with_limits_do_not_outlive_who_watches_them(watching: Executor) -> None:
+    worker = watching.fork(1)
+    assert answers(worker)
+    watching.process.kill()
+    worker.until_silent()
+    assert goes_within(worker.pid, SOON_S)
 
 
 def test_a_worker_goes_with_its_channels_and_with_what_it_forked(executor: Executor) -> None:

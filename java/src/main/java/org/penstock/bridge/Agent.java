@@ -1,5 +1,7 @@
 package org.penstock.bridge;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -20,6 +22,7 @@ final class Agent {
   private final Map<String, Workers> workers = new HashMap<>();
   private final Reports.Outgoing reports = new Reports.Outgoing();
   private final Set<Pump> pumps = ConcurrentHashMap.newKeySet();
+  private final Lease lease;
   private volatile Exchange exchange;
   private volatile boolean closed;
 
@@ -32,6 +35,7 @@ final class Agent {
 
   private Agent(PenstockPlugin.DriverLink driver) {
     this.driver = driver;
+    this.lease = driver.isInProcess() ? Lease.unlimited() : Lease.startingNow();
   }
 
   static Agent start(PenstockPlugin.DriverLink driver) {
@@ -117,7 +121,7 @@ final class Agent {
       } catch (InterruptedException stop) {
         return;
       } catch (Exception unreachable) {
-        // The driver is busy or gone. Workers keep their last orders; Spark ends the executor if it is gone.
+        // The driver is busy or gone. Workers keep their last orders until their lease is over.
         if (closed) {
           return;
         }
@@ -142,6 +146,7 @@ final class Agent {
       closeRun(run);
       driver.poll(known(), reports.pending());
     }
+    lease.renew(sentNs); // not before the workers of runs that are over have ended
   }
 
   private void tendWorkers() {
@@ -167,12 +172,22 @@ final class Agent {
     }
   }
 
-  /** For workers, as JSON: the four times, or null before the first question was answered. */
-  String exchange() {
+  /** For workers, as JSON: the four times (null before the first question was answered), and the lease (null without one). */
+  String link() {
     Exchange held = exchange;
-    return held == null
-        ? "null"
-        : Json.text(new long[] {held.sentNs(), held.receivedNs(), held.answeredNs(), held.returnedNs()});
+    ObjectNode link = Json.MAPPER.createObjectNode();
+    if (held != null) {
+      ArrayNode times = link.putArray("exchange");
+      times.add(held.sentNs()).add(held.receivedNs()).add(held.answeredNs()).add(held.returnedNs());
+    }
+    if (lease.isLimited()) {
+      link.put("lease_until_ns", lease.untilNs());
+    }
+    return Json.text(link);
+  }
+
+  Lease lease() {
+    return lease;
   }
 
   /** New replicas are up before anybody is told to send to them, so the first items do not wait for a fork. */

@@ -10,6 +10,7 @@ import org.apache.spark.api.plugin.DriverPlugin;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
+import org.apache.spark.penstock.SparkInternals;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
 
@@ -23,7 +24,8 @@ public final class PenstockPlugin implements SparkPlugin {
   record Message(Poll poll, SourceStarts starts, SourceDone done) {}
 
   /** Is there news of these runs (with the version it has)? Here are the reports that were not confirmed. */
-  record Poll(String executor, String agent, Map<String, Long> known, List<Reports.Numbered> reports) {}
+  record Poll(
+      String executor, String agent, Neighbour process, Map<String, Long> known, List<Reports.Numbered> reports) {}
 
   /** A source worker starts in this batch; when did the run begin? */
   record SourceStarts(String run, long batch) {}
@@ -45,7 +47,7 @@ public final class PenstockPlugin implements SparkPlugin {
         context.addSparkListener(new SparkListener() {
           @Override
           public void onExecutorRemoved(SparkListenerExecutorRemoved removed) {
-            Runs.forgetExecutor(removed.executorId());
+            Runs.executorRemoved(removed.executorId());
           }
         });
         return Map.of();
@@ -93,7 +95,7 @@ public final class PenstockPlugin implements SparkPlugin {
         newer.add(run.orders());
       }
     });
-    Runs.noteHeld(poll.executor(), poll.known().keySet());
+    Runs.noteHeld(poll.executor(), poll.known().keySet(), poll.process());
     return new News(newer, closed, taken.upTo(), receivedNs, System.nanoTime());
   }
 
@@ -120,6 +122,7 @@ public final class PenstockPlugin implements SparkPlugin {
   static final class DriverLink {
     private final PluginContext context;
     private final String agent = UUID.randomUUID().toString(); // executors of two sessions may have the same id
+    private final Neighbour process = Neighbour.self();
 
     DriverLink(PluginContext context) {
       this.context = context;
@@ -137,8 +140,13 @@ public final class PenstockPlugin implements SparkPlugin {
       }
     }
 
+    /** Whether this executor is inside the driver. */
+    boolean isInProcess() {
+      return SparkInternals.isDriver(context.executorID());
+    }
+
     News poll(Map<String, Long> known, List<Reports.Numbered> reports) throws Exception {
-      Object answer = ask(new Message(new Poll(context.executorID(), agent, known, reports), null, null));
+      Object answer = ask(new Message(new Poll(context.executorID(), agent, process, known, reports), null, null));
       return Json.MAPPER.readValue((String) answer, News.class);
     }
 

@@ -244,7 +244,7 @@ final class Pump implements TaskHost.Unit {
     ObjectNode order = Json.MAPPER.createObjectNode();
     order.put("task", task.task()).put("replica", replica).put("batch", batch);
     order.putRawValue("switches", new RawValue(now.switches()));
-    order.putRawValue("exchange", new RawValue(agent.exchange()));
+    order.putRawValue("link", new RawValue(agent.link()));
     if (source != null && task == tasks[0]) {
       ObjectNode reading = order.putObject("source");
       reading.put("split", source.split().split());

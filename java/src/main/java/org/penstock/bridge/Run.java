@@ -10,15 +10,18 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.function.BooleanSupplier;
 
 /** The driver's side of one running flow: its orders, the gate between batches, and the reports of its workers. */
 public final class Run {
+  private static final long SILENT_NS = 10_000_000_000L; // longer than a lease
+
   private final String id;
   private final Map<String, Integer> widths = new HashMap<>();
   private final Deque<Said> reports = new ArrayDeque<>();
   private final Set<Integer> dry = new HashSet<>();
-  private final Set<String> lost = new HashSet<>();
+  private final Map<String, String> lost = new TreeMap<>();
   private final Map<String, Long> adopted = new HashMap<>(); // by executor: the version its workers were told
   private Orders orders;
   private FlowSource.Spec source;
@@ -84,16 +87,28 @@ public final class Run {
     }
   }
 
-  synchronized void forgetExecutor(String executor) {
+  synchronized void executorRemoved(String executor) {
     if (adopted.remove(executor) != null) {
-      lost.add(executor);
+      lost.put(executor, "executor " + executor + " is lost");
     }
     notifyAll();
   }
 
-  /** Executors that had workers of this run and are gone, with spaces between them: asked for ten times a second. */
+  /** Executors that had workers of this run and have none any more, in words: asked for ten times a second. */
   public synchronized String lostExecutors() {
-    return String.join(" ", lost);
+    return String.join(", ", lost.values());
+  }
+
+  /** Counts as lost whoever has said nothing for so long that its workers have ended; their ids, with spaces between. */
+  public synchronized String loseSilentExecutors() {
+    List<String> silent =
+        adopted.keySet().stream().filter(executor -> Runs.silentNs(executor) > SILENT_NS).sorted().toList();
+    for (String executor : silent) {
+      adopted.remove(executor);
+      lost.put(executor, "executor " + executor + " has said nothing for " + SILENT_NS / 1_000_000_000L + " s");
+    }
+    notifyAll();
+    return String.join(" ", silent);
   }
 
   /** Waits until every executor has told its workers what was published last; new replicas are up by then. */

@@ -1,6 +1,5 @@
 package org.penstock.bridge;
 
-import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -12,8 +11,25 @@ public final class Runs {
   public static final String COLUMN = "penstock_target_";
 
   private static final Map<String, Run> RUNS = new ConcurrentHashMap<>();
-  private static final Map<String, Set<String>> HELD_BY_EXECUTOR = new ConcurrentHashMap<>();
+  private static final Map<String, Holder> HOLDERS = new ConcurrentHashMap<>(); // by executor
   private static final Reports.Incoming REPORTS = new Reports.Incoming();
+  private static final Neighbour SELF = Neighbour.self();
+
+  /** What an executor said when it last asked, and when that was: the runs it has workers of, and which process it is. */
+  private record Holder(Set<String> runs, long askedNs, Neighbour process) {
+    long silentNs() {
+      return System.nanoTime() - askedNs;
+    }
+
+    /** Whether its workers may still act: by its own word, unless its process is dead or their lease is over. */
+    boolean holds(String run) {
+      return runs.contains(run) && (isDriver() || silentNs() <= Lease.TERM_NS && !SELF.knowsDead(process));
+    }
+
+    boolean isDriver() {
+      return process.equals(SELF);
+    }
+  }
 
   public static Run open(String id) {
     Run run = new Run(id);
@@ -27,11 +43,11 @@ public final class Runs {
     return RUNS.get(id);
   }
 
-  /** Forgets a run, and waits until every executor has ended its workers. */
+  /** Forgets a run, and waits until no executor has workers of it that may still act. */
   public static boolean close(String id, long timeoutMs) throws InterruptedException {
     RUNS.remove(id);
     long deadline = System.nanoTime() + timeoutMs * 1_000_000L;
-    while (HELD_BY_EXECUTOR.values().stream().anyMatch(held -> held.contains(id))) {
+    while (HOLDERS.values().stream().anyMatch(holder -> holder.holds(id))) {
       if (System.nanoTime() > deadline) {
         return false;
       }
@@ -40,14 +56,19 @@ public final class Runs {
     return true;
   }
 
-  static void noteHeld(String executor, Set<String> runs) {
-    HELD_BY_EXECUTOR.put(executor, new HashSet<>(runs));
+  static void noteHeld(String executor, Set<String> runs, Neighbour process) {
+    HOLDERS.put(executor, new Holder(Set.copyOf(runs), System.nanoTime(), process));
   }
 
-  /** In the driver: an executor is gone, and nobody waits for it any longer. */
-  public static void forgetExecutor(String executor) {
-    HELD_BY_EXECUTOR.remove(executor);
-    RUNS.values().forEach(run -> run.forgetExecutor(executor));
+  /** For how long an executor has said nothing; one that cannot be cut off is never silent. */
+  static long silentNs(String executor) {
+    Holder holder = HOLDERS.get(executor);
+    return holder == null || holder.isDriver() ? 0 : holder.silentNs();
+  }
+
+  /** In the driver: Spark has removed an executor. Its workers may act for as long as their lease lasts. */
+  public static void executorRemoved(String executor) {
+    RUNS.values().forEach(run -> run.executorRemoved(executor));
   }
 
   static Reports.Incoming reports() {

@@ -120,7 +120,7 @@ final class TaskHost {
       try {
         fresh = unit.workers().acquire(task, unit.replica(), unit.batch());
       } catch (IOException failed) {
-        if (unit.closed() || Thread.currentThread().isInterrupted() || !unacknowledged.died(0)) {
+        if (unit.closed() || Thread.currentThread().isInterrupted() || !unacknowledged.died(0, new Epitaph(task, "it died at once"))) {
           throw failed;
         }
       }
@@ -354,21 +354,21 @@ final class TaskHost {
   }
 
   private void replace(WorkerProcess dead) {
-    String how = unit.workers().epitaph(dead);
+    Epitaph epitaph = unit.workers().epitaph(dead);
     unit.workers().dismiss(dead);
     sending.lock();
     try {
       if (unit.closed()) {
         return;
       }
-      if (!unacknowledged.died(System.nanoTime() - startedNs)) {
+      if (!unacknowledged.died(System.nanoTime() - startedNs, epitaph)) {
         unit.fail(
             Reports.failure(task, unit.replica(), "its worker process died " + Unacknowledged.DEATHS_ALLOWED
-                + " times in a row (" + how + ") before it had finished anything; a crash in open() or of an"
+                + " times in a row (" + epitaph.how() + ") before it had finished anything; a crash in open() or of an"
                 + " extension module does that"));
         return;
       }
-      unit.workers().report(Reports.restart(task, unit.replica(), how));
+      unit.workers().report(Reports.restart(task, unit.replica(), epitaph.how()));
       Life.Action action = life.on(Life.Event.DIED);
       start();
       for (ByteBuffer frame : unacknowledged.again()) {

@@ -2,16 +2,19 @@ package org.penstock.bridge;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * The envelopes a worker was given and has not acknowledged. When it dies they are given to its successor, which goes
- * carefully: it names each item before it touches it, so that an item that kills is known by the second time.
+ * carefully: it names each item before it touches it, so that an item that kills is known by the second time, and what was
+ * done before it is not done again.
  */
 public final class Unacknowledged {
   private static final long LIMIT_BYTES = 8 << 20;
@@ -22,7 +25,8 @@ public final class Unacknowledged {
     final long sequence;
     final long arrivedNs;
     final byte[] envelope;
-    final List<Integer> poisoned = new ArrayList<>(0);
+    final Map<Integer, byte[]> verdicts = new TreeMap<>(); // items that are put aside, and why
+    int first; // all items before it are done
 
     Entry(long sequence, long arrivedNs, byte[] envelope) {
       this.sequence = sequence;
@@ -75,8 +79,22 @@ public final class Unacknowledged {
     deathsWithoutProgress = 0;
   }
 
-  synchronized void at(long sequence, int item) {
+  /** The worker goes carefully and has come to this item: everything before it is shipped. */
+  public synchronized void at(long sequence, int item) {
     at = new Place(sequence, item);
+    Entry entry = find(sequence);
+    if (entry != null) {
+      entry.first = item;
+    }
+  }
+
+  private Entry find(long sequence) {
+    for (Entry entry : open) {
+      if (entry.sequence == sequence) {
+        return entry;
+      }
+    }
+    return null;
   }
 
   public synchronized int size() {
@@ -84,24 +102,32 @@ public final class Unacknowledged {
   }
 
   /** Notes that the worker died after so long a life; false when it died too often without getting anything done. */
-  synchronized boolean died(long livedNs) {
+  synchronized boolean died(long livedNs, Epitaph epitaph) {
+    Place was = at;
+    at = null;
+    if (epitaph.item() >= 0) {
+      condemn(new Place(epitaph.sequence(), epitaph.item()), epitaph.verdict(epitaph.how()));
+      return true;
+    }
     if (livedNs > LONG_LIFE_NS) {
       deathsWithoutProgress = 0;
     }
-    if (at == null) {
+    if (was == null) {
       return ++deathsWithoutProgress < DEATHS_ALLOWED;
     }
     // The first death was blind: the item was among the unacknowledged ones, and that counts.
-    int known = deaths.merge(at, 1, Integer::sum);
+    int known = deaths.merge(was, 1, Integer::sum);
     if (known + 1 >= DEATHS_ALLOWED) {
-      for (Entry entry : open) {
-        if (entry.sequence == at.sequence()) {
-          entry.poisoned.add(at.item());
-        }
-      }
+      condemn(was, epitaph.verdict("this item has killed its worker process three times: " + epitaph.how()));
     }
-    at = null;
     return true;
+  }
+
+  private void condemn(Place place, String verdict) {
+    Entry entry = find(place.sequence());
+    if (entry != null) {
+      entry.verdicts.put(place.item(), verdict.getBytes(StandardCharsets.UTF_8));
+    }
   }
 
   /** All unacknowledged envelopes again, for the successor of a dead worker. */
@@ -120,11 +146,14 @@ public final class Unacknowledged {
   }
 
   private static ByteBuffer frame(Entry entry, boolean careful) {
-    int body = 8 + 8 + 1 + 2 + 4 * entry.poisoned.size() + entry.envelope.length;
+    int body = 8 + 8 + 1 + 4 + 2 + entry.envelope.length;
+    for (byte[] verdict : entry.verdicts.values()) {
+      body += 8 + verdict.length;
+    }
     ByteBuffer frame = ByteBuffer.allocate(Wire.HEADER + body).order(ByteOrder.LITTLE_ENDIAN);
     frame.putInt(1 + body).put(Wire.DATA).putLong(entry.sequence).putLong(entry.arrivedNs);
-    frame.put((byte) (careful ? 1 : 0)).putShort((short) entry.poisoned.size());
-    entry.poisoned.forEach(frame::putInt);
+    frame.put((byte) (careful ? 1 : 0)).putInt(entry.first).putShort((short) entry.verdicts.size());
+    entry.verdicts.forEach((item, verdict) -> frame.putInt(item).putInt(verdict.length).put(verdict));
     return frame.put(entry.envelope).flip();
   }
 }

@@ -15,25 +15,27 @@ public final class Wire {
 
   /** Bridge to worker, data channel. */
   public static final byte START = 1; // JSON: what to be in this batch
-  public static final byte DATA = 2; // i64 sequence, i64 arrival ns, u8 careful, u16 poisoned, u32 index..., envelope
+  public static final byte DATA = 2; // i64 sequence, i64 arrival ns, u8 careful, u32 first, u16 verdicts, verdict..., envelope
+  // A verdict on an item that is put aside: u32 item, u32 length, JSON.
   public static final byte END = 3; // u8 last: flush everything and answer ENDED
 
   /** Bridge to worker, control channel. */
   public static final byte SWITCHES = 5; // JSON
   public static final byte JOINED = 6; // the workers of chained tasks have ended
-  public static final byte CLOCK = 7; // JSON: the latest exchange of times with the driver
+  public static final byte LINK = 7; // JSON: the latest exchange of times with the driver, and the lease
 
   /** Worker to bridge, data channel. */
   public static final byte OUT = 16; // i64 acknowledged, i32 target, u8 place (255: another layer), envelope
   public static final byte ACK = 17; // i64 acknowledged
   public static final byte ENDED = 18; // JSON: final report, and the offset of a source
   public static final byte FAILED = 19; // JSON: error of the user's code under on_error="fail"
-  public static final byte AT = 20; // i64 sequence, u32 item: about to process it (careful mode only)
+  public static final byte AT = 20; // i64 sequence, u32 item: all before it is shipped, now comes this one (careful mode only)
 
   public static final byte JOIN = 22; // JSON: tasks that this worker will run itself; end their workers
 
   /** Worker to bridge, control channel. */
-  public static final byte REPORT = 21; // JSON
+  public static final byte REPORT = 21; // JSON; answered with LINK
+  public static final byte ALIVE = 23; // nothing to report, answered with LINK
 
   static final int REMOTE = 255;
   static final int HEADER = 5;

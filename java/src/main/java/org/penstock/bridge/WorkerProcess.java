@@ -80,8 +80,10 @@ final class WorkerProcess {
     Wire.Reader reports = new Wire.Reader(control);
     try {
       for (Wire.Frame frame = reports.next(); frame != null; frame = reports.next()) {
-        owner.report(StandardCharsets.UTF_8.decode(frame.body()).toString());
-        control(Wire.frame(Wire.CLOCK, owner.exchange().getBytes(StandardCharsets.UTF_8)));
+        if (frame.kind() == Wire.REPORT) {
+          owner.report(StandardCharsets.UTF_8.decode(frame.body()).toString());
+        }
+        control(Wire.frame(Wire.LINK, owner.link().getBytes(StandardCharsets.UTF_8)));
       }
     } catch (IOException ended) {
       // Its data channel tells the same, to somebody who can act on it.
@@ -89,9 +91,9 @@ final class WorkerProcess {
     owner.report(Reports.gone(pid));
   }
 
-  /** How it ended, in words; waits a moment for the news. */
-  String epitaph() {
-    return parent.epitaph(token);
+  /** How it ended; waits a moment for the news. */
+  Epitaph epitaph() {
+    return parent.epitaph(task, token);
   }
 
   /** Ends it now. Harmless for one that is dead already. */

@@ -47,6 +47,7 @@ final class Workers {
    * between the replica was elsewhere, and what it knows is stale.
    */
   WorkerProcess acquire(String task, int replica, long batch) throws IOException {
+    agent.lease().check();
     Kept kept = idle.remove(key(task, replica));
     if (kept != null && kept.batch() == batch - 1) {
       return kept.worker();
@@ -109,7 +110,7 @@ final class Workers {
     worker.kill();
   }
 
-  String epitaph(WorkerProcess worker) {
+  Epitaph epitaph(WorkerProcess worker) {
     return worker.epitaph();
   }
 
@@ -121,8 +122,8 @@ final class Workers {
     agent.report(run.id(), json);
   }
 
-  String exchange() {
-    return agent.exchange();
+  String link() {
+    return agent.link();
   }
 
   void close() {

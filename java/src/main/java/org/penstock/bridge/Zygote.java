@@ -41,6 +41,7 @@ final class Zygote {
   private final CompletableFuture<String> ready = new CompletableFuture<>();
   private final Map<Long, Birth> births = new ConcurrentHashMap<>();
   private final Map<Long, CompletableFuture<Integer>> deaths = new ConcurrentHashMap<>();
+  private final Map<Long, String> overs = new ConcurrentHashMap<>(); // limits that workers exceeded, told before they end
 
   private static final class Birth {
     final CompletableFuture<Long> pid = new CompletableFuture<>();
@@ -128,6 +129,7 @@ final class Zygote {
 
   void kill(long token) {
     deaths.remove(token);
+    overs.remove(token);
     try {
       command("kill " + token);
     } catch (IOException gone) {
@@ -135,8 +137,14 @@ final class Zygote {
     }
   }
 
-  /** How a worker ended, in words; waits a moment for the news. */
-  String epitaph(long token) {
+  /** How a worker of a task ended; waits a moment for the news. */
+  Epitaph epitaph(String task, long token) {
+    String how = end(token);
+    String over = overs.remove(token);
+    return over == null ? new Epitaph(task, how) : Epitaph.parse(over);
+  }
+
+  private String end(long token) {
     CompletableFuture<Integer> death = deaths.get(token);
     if (!isAlive()) {
       return "its parent process is gone, too";
@@ -171,6 +179,11 @@ final class Zygote {
             Birth birth = births.get(Long.parseLong(words[1]));
             if (birth != null) {
               birth.pid.complete(Long.parseLong(words[2]));
+            }
+          }
+          case "over" -> {
+            if (deaths.containsKey(Long.parseLong(words[1]))) {
+              overs.put(Long.parseLong(words[1]), words[2]);
             }
           }
           case "exited" -> {

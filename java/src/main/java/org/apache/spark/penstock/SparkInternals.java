@@ -3,6 +3,8 @@ package org.apache.spark.penstock;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.ToIntFunction;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkContext$;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskContext$;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -24,6 +26,21 @@ public final class SparkInternals {
 
   public static void unsetTaskContext() {
     TaskContext$.MODULE$.unset();
+  }
+
+  /** Whether an executor is the one inside the driver of local mode. */
+  public static boolean isDriver(String executor) {
+    return executor.equals(SparkContext$.MODULE$.DRIVER_IDENTIFIER());
+  }
+
+  /** How many tasks may run at once on the executors of now, without those that Spark is ending. */
+  public static int slots(SparkContext context) {
+    return context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile());
+  }
+
+  /** Lets Spark end an executor that no longer answers, and start another in its place where the cluster does that. */
+  public static boolean replaceExecutor(SparkContext context, String executor) {
+    return context.killAndReplaceExecutor(executor);
   }
 
   /**

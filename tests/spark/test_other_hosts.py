@@ -1,0 +1,101 @@
+"""Executors on other hosts connect; one whose cable is pulled ends its workers before others begin."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.faults.hosts import Hosts, cannot_make_hosts
+from penstock.faults.standalone import standalone
+
+pytestmark = pytest.mark.spark
+
+COUNT = 9_000
+SCRIPT = """
+import json, os, sys, time
+from collections import Counter
+import penstock as ps
+from penstock import processes
+from penstock.faults.hosts import Host
+from penstock.testing.collector import Collector
+from tests.spark.items import expected, numbered
+
+def where(item):
+    return item, os.getpid(), os.readlink("/proc/self/ns/net"), time.monotonic()
+
+def alive(pid):
+    fields = processes.stat(pid)
+    return fields is not None and fields[0] != "Z"
+
+if __name__ == "__main__":
+    place, master, address, count, *there = sys.argv[1:]
+    count = int(count)
+    collector = Collector(place)
+    flow = ps.Flow("apart")
+    source = flow.source(numbered(count, rate=600), name="numbers")
+    source.map(where, parallelism=4).sink(collector, name="out")
+    ps.session(12, master, {"spark.driver.host": address, "spark.driver.bindAddress": address})
+    job = ps.run(flow, master=master)
+    while len({net for _, _, net, _ in collector.items()}) < 2:
+        time.sleep(0.05)
+    pids = {pid: net for _, pid, net, _ in collector.items()}
+    here = os.readlink("/proc/self/ns/net")
+    far = [pid for pid, net in pids.items() if net != here]
+    Host(*there).cut()
+    cut_s = time.monotonic()
+    while any(map(alive, far)) and time.monotonic() < cut_s + 30:
+        time.sleep(0.01)
+    gone_s = time.monotonic() - cut_s
+    while job.status.state == "running" and time.monotonic() < cut_s + 30:
+        time.sleep(0.01)
+    noticed_s = time.monotonic() - cut_s
+    ended = job.await_termination(100)
+    rows = collector.items()
+    print(json.dumps({
+        "hosts": len(set(pids.values())),
+        "gone_s": gone_s,
+        "noticed_s": noticed_s,
+        "ended": ended,
+        "lost": len(expected(count) - {item for item, *_ in rows}),
+        "last_far_s": max(at for _, pid, _, at in rows if pid in far) - cut_s,
+        "first_again_s": min(at for _, pid, _, at in rows if pid not in pids) - cut_s,
+        "outages": [outage.why for outage in job.outages()],
+    }))
+    collector.close()
+"""
+
+
+def test_an_executor_whose_cable_is_pulled(tmp_path: Path) -> None:
+    why = cannot_make_hosts()
+    if why is not None:
+        pytest.skip(why)
+    with Hosts(2) as network:
+        near, far = network.hosts
+        with standalone([near, far], cores=6, place=tmp_path / "cluster") as master:
+            result = ran_on(near, master, [far.name, far.address, far.cable, far.socket], tmp_path)
+    assert result["hosts"] == 2, "executors on both hosts have worked"
+    assert result["gone_s"] < 10
+    assert result["noticed_s"] < 15
+    assert result["ended"]
+    assert result["lost"] == 0
+    assert result["last_far_s"] < result["first_again_s"]
+    assert "has said nothing for 10 s" in result["outages"][0]
+
+
+def ran_on(host: Any, master: str, far: list[str], tmp_path: Path) -> dict[str, Any]:
+    """What the script, with its driver on this host, says last."""
+    arguments = [str(tmp_path / "collected"), master, host.address, str(COUNT), *far]
+    done = subprocess.run(
+        host.command([sys.executable, "-c", SCRIPT, *arguments]),
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+        env={**os.environ, "SPARK_LOCAL_IP": host.address},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return dict(json.loads(done.stdout.splitlines()[-1]))

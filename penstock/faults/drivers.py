@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 import penstock as ps
@@ -18,6 +19,7 @@ from penstock.faults.victims import wait_until
 PENSTOCK = (sys.executable, "-P", "-c", "from penstock.cli.main import app; app()")
 MARK = "PENSTOCK_TRIAL"
 ORPHANS_END_S = 60.0
+_COUNT = count()
 
 
 def flow(directory: str, seconds: float | None = None, *, once: bool = False) -> ps.Flow:
@@ -34,12 +36,12 @@ class Driver:
     """One process of `penstock run`, and all that it starts."""
 
     def __init__(self, bed: Bed, *arguments: str) -> None:
-        self._bed = bed
+        self.mark = f"{MARK}={bed.directory}/{next(_COUNT)}\0"
         place = bed.directory / "tmp"
         place.mkdir(exist_ok=True)
         environment = {
             **Checkout.own().environment(),
-            MARK: str(bed.directory),
+            MARK: self.mark.partition("=")[2].rstrip("\0"),
             "TMPDIR": str(place),
             "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={place}",
         }
@@ -75,7 +77,7 @@ def driver(bed: Bed, *arguments: str) -> Iterator[Driver]:
     try:
         yield started
     finally:
-        for pid in [started.process.pid, *marked(f"{MARK}={bed.directory}")]:
+        for pid in [started.process.pid, *marked(started.mark)]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         started.process.wait()
@@ -83,7 +85,7 @@ def driver(bed: Bed, *arguments: str) -> Iterator[Driver]:
 
 def orphans(bed: Bed) -> list[int]:
     """Processes of drivers of this trial that are still there."""
-    return marked(f"{MARK}={bed.directory}")
+    return marked(f"{MARK}={bed.directory}/")
 
 
 def await_no_orphans(bed: Bed) -> None:

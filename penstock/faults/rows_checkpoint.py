@@ -1,5 +1,6 @@
 """Checkpoints on disks that are full or read-only, torn files, and flows that have changed since."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -78,12 +79,22 @@ def full(bed: Bed) -> Outcome:
         before = committed(place)
         filler = disk / "filler"
         _fill(filler)
-        bed.refused(partial(_commit, job), 'flow "trial"', error=penstock.JobFailed)
+        words = (f"the checkpoint {place} cannot be used", "No space left on device")
+        bed.refused(partial(_commit, job), *words, error=penstock.JobFailed)
         bed.expect("commits on a full disk", committed(place) != before, "==", 0)
         filler.unlink()
         bed.strike(lambda: None, 0.0, 0.0)
         _stopped(bed)
         return bed.outcome(counts=committed(place))
+
+
+def held(bed: Bed) -> Outcome:
+    """Another flow on the checkpoint of one that runs is refused, with who holds it."""
+    job = bed.flowing(bed.flow(2.5))
+    words = (f"{bed.checkpoint} is held by", f"process {os.getpid()}")
+    bed.refused(partial(bed.run, bed.flow(2.5)), *words)
+    bed.end(job)
+    return bed.outcome()
 
 
 def _fill(filler: Path) -> None:
@@ -140,6 +151,7 @@ ROWS = (
         lacks=lacks_mounts,
     ),
     Row("disk-full", "the disk of the checkpoint is full at a commit", "local", full, lacks=lacks_mounts),
+    Row("checkpoint-in-use", "a second flow on the checkpoint of one that runs", "local", held),
     Row("sources-reordered", "sources in another order, tasks renamed, a source added", "local", reordered),
     Row("source-removed", "a source renamed or removed, other splits", "local", source_removed),
 )

@@ -13,12 +13,15 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 import penstock
-from penstock.faults.bed import TASK, Bed
+from penstock.faults.bed import RATE_PER_S, SINK, SOURCE, TASK, Bed
+from penstock.faults.clocks import AHEAD_S, is_ahead, lacks_clocks, wish_for_one_ahead
+from penstock.faults.items import PARTITIONS, Pass, numbered
 from penstock.faults.row import Outcome, Row
 from penstock.faults.rows_workers import RECOVERS_IN_S as WORKER_RECOVERS_IN_S
 from penstock.faults.rows_workers import worker_killed
 from penstock.faults.sinks import Announced
 from penstock.faults.victims import carriers, executors, kill, wait_until
+from penstock.io import paced
 from penstock.spark.job import Job
 from penstock.spark.session import all_slots
 
@@ -118,6 +121,45 @@ def executor_stopped(bed: Bed) -> Outcome:
     return bed.outcome()
 
 
+def clock_ahead(bed: Bed) -> Outcome:
+    """One of two executors lives 5 s in the future: latencies are told as they are, and nothing is decided on others."""
+    wish_for_one_ahead(Path(os.environ["JAVA_HOME"]))
+    _replaced(bed.chance.choice(executors()))
+    ahead = [pid for pid in executors() if is_ahead(pid)]
+    bed.expect("executors ahead of time", len(ahead))
+    flow = penstock.Flow("trial")
+    source = flow.source(paced(numbered, RATE_PER_S / 2, partitions=PARTITIONS, seconds=4.0), name=SOURCE)
+    source.task(Pass, name=TASK, parallelism=4).sink(bed.witness(), name=SINK, parallelism=2)
+    job = bed.run(flow, sampling=1.0, measure_every="0.5 s")
+    view = job.view()
+    bed.end(job)
+    seen = view.snapshot(4.0)
+    latencies_ms = {stream.name: stream.latency_ms for stream in seen.streams}
+    bed.figures["latencies_ms"] = latencies_ms
+    bed.expect(
+        "executors with workers",
+        len({one for task in seen.tasks.values() for one in task.worker or ()}),
+        "==",
+        2,
+    )
+    bed.expect(
+        "streams told as they are", all(0 < (ms or 0.0) < AHEAD_S * 500 for ms in latencies_ms.values())
+    )
+    for pid in ahead:
+        _replaced(pid)
+    return bed.outcome(counts={number: round(RATE_PER_S) for number in range(PARTITIONS)})
+
+
+def _replaced(executor: int) -> None:
+    """Kill one while nothing runs, and wait for its successor."""
+    kill(executor)
+    session = SparkSession.active()
+    wait_until(
+        lambda: executor not in executors() and len(executors()) == 2, "a killed executor is replaced", 60.0
+    )
+    wait_until(lambda: all_slots(session) >= SLOTS, "a killed executor is replaced", 60.0)
+
+
 def _noticed_s(job: Job, within_s: float = 30.0) -> float | None:
     """How long the flow took to see that it is disturbed; None if it has not."""
     began_s = time.monotonic()
@@ -169,6 +211,13 @@ ROWS = (
         ended_at_once,
     ),
     Row("stop-executor", "SIGSTOP an executor for 20 s", "cluster", executor_stopped, RECOVERS_IN_S),
+    Row(
+        "clock-ahead",
+        "the clock of one of two executors is 5 s ahead",
+        "cluster",
+        clock_ahead,
+        lacks=lacks_clocks,
+    ),
     Row(
         "kill-worker-of-executor",
         "kill -9 a worker of the task, with two executors",

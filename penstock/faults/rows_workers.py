@@ -1,14 +1,16 @@
 """Worker processes that die, and what tasks of users do to theirs."""
 
 import importlib
+import json
 import sys
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.faults.bed import SINK, SOURCE, TASK, Bed
+from penstock.faults.items import PARTITIONS, Pass
 from penstock.faults.row import Outcome, Row
-from penstock.faults.tasks import Parent, Poisoned
+from penstock.faults.tasks import Eats, Hangs, Leaks, Parent, Poisoned
 from penstock.faults.victims import kill, kill_worker, wait_until, zygotes
 
 SECONDS: Final = 6.0
@@ -32,17 +34,26 @@ def zygote_killed(bed: Bed) -> Outcome:
     return bed.outcome()
 
 
-def item_that_kills(bed: Bed) -> Outcome:
-    """Two items end their worker each time they come: they become dead letters, all others arrive."""
-    flow = bed.flow(SECONDS, Poisoned, on_error="dead_letter")
-    job = bed.flowing(flow)
+def item_put_aside(bed: Bed, task: type[Pass], problem: str, **limits: str) -> Outcome:
+    """One item of each split ends its worker: it becomes a dead letter, all others arrive, soon in time."""
+    job = bed.flowing(bed.flow(SECONDS, task, on_error="dead_letter", **limits))
     bed.strike(lambda: None, 0.0, 0.0)
     bed.end(job)
-    letters = [line for path in bed.letters.glob("*.jsonl") for line in path.read_text().splitlines()]
-    named = {line.partition('"item": ')[2].partition(', "error"')[0] for line in letters}
-    bed.expect("items put aside", len(named), "==", 2)
-    bed.expect("told in words", all("has killed its worker process three times" in line for line in letters))
-    return bed.outcome(put_aside=2)
+    letters = [
+        json.loads(line) for path in bed.letters.glob("*.jsonl") for line in path.read_text().splitlines()
+    ]
+    bed.expect("items put aside", len({letter["item"] for letter in letters}), "==", PARTITIONS)
+    bed.expect("told in words", all(problem in letter["error"] for letter in letters))
+    return bed.outcome(put_aside=PARTITIONS)
+
+
+def leaking(bed: Bed) -> Outcome:
+    """A worker that has reached its limit is replaced, and no item is lost or put aside."""
+    job = bed.flowing(bed.flow(SECONDS, Leaks, memory="60 MB"))
+    bed.strike(lambda: None, 0.0, 0.0)
+    bed.end(job)
+    bed.expect("workers replaced", job.metrics().tasks[TASK].restarts, ">=", 2)
+    return bed.outcome()
 
 
 def forking_task_killed(bed: Bed) -> Outcome:
@@ -97,5 +108,23 @@ ROWS = (
     _row(
         "threads-of-users", "kill -9 a worker; its task and the task's module start threads", threads_of_users
     ),
-    Row("item-that-kills", "items that end the interpreter each time they come", "local", item_that_kills),
+    Row(
+        "item-that-kills",
+        "items that end the interpreter each time they come",
+        "local",
+        partial(item_put_aside, task=Poisoned, problem="has killed its worker process three times"),
+    ),
+    Row(
+        "hangs",
+        "items that a function never comes back from, timeout=0.5 s",
+        "local",
+        partial(item_put_aside, task=Hangs, problem="timeout=", timeout="0.5 s"),
+    ),
+    Row(
+        "eats-memory",
+        "items that take more and more memory, memory=60 MB",
+        "local",
+        partial(item_put_aside, task=Eats, problem="memory=", memory="60 MB"),
+    ),
+    Row("leaks", "a task that keeps something of every item, memory=60 MB", "local", leaking, RECOVERS_IN_S),
 )

@@ -17,6 +17,7 @@ import penstock
 from penstock.bench.checkout import Checkout
 from penstock.bench.harness import Check
 from penstock.bench.own_session import ANSWER, OwnSession, SessionEndedError
+from penstock.faults.clocks import java_home
 from penstock.faults.row import Outcome, Row, Where
 from penstock.faults.trial import trial, warm_up
 
@@ -77,6 +78,8 @@ class OwnStage:
             "TMPDIR": place,
             "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={place}",
         }
+        if self._where == "cluster":
+            environment["JAVA_HOME"] = str(java_home(Path(tempfile.mkdtemp(dir=place))))
         command = [sys.executable, "-P", "-m", __name__, self._where]
         return OwnSession(command, environment=environment, directory=Path(place))
 

@@ -16,6 +16,7 @@ from penstock.testing.ledger import Stamped
 EVERY: Final = 100
 POISON: Final = 1000
 LARGE_BYTES: Final = 65 << 20
+LEAK_BYTES: Final = 2 << 20
 SERVICE_S: Final = 0.004
 
 
@@ -60,6 +61,38 @@ class Poisoned(Pass):
     def process(self, item: Stamped, out: Any) -> None:
         if item[1] == POISON:
             os.kill(os.getpid(), signal.SIGSEGV)
+        super().process(item, out)
+
+
+class Hangs(Pass):
+    """Never comes back from one item of each split."""
+
+    def process(self, item: Stamped, out: Any) -> None:
+        if item[1] == POISON:
+            time.sleep(3600)
+        super().process(item, out)
+
+
+class Eats(Pass):
+    """Wants more and more memory for one item of each split."""
+
+    def process(self, item: Stamped, out: Any) -> None:
+        eaten = []
+        while item[1] == POISON:
+            eaten.append(b"x" * LEAK_BYTES)
+            time.sleep(0.01)
+        super().process(item, out)
+
+
+class Leaks(Pass):
+    """Keeps a little of every item."""
+
+    def open(self, context: Any) -> None:
+        super().open(context)
+        self.kept: list[bytes] = []
+
+    def process(self, item: Stamped, out: Any) -> None:
+        self.kept.append(b"x" * (LEAK_BYTES // 16))
         super().process(item, out)
 
 

@@ -2,6 +2,8 @@
 
 import os
 import re
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -60,8 +62,20 @@ def session(
     builder = SparkSession.builder.master(chosen).appName("penstock")
     for key, value in {**wanted, "spark.jars": _jars(wanted), "spark.penstock.own": "true"}.items():
         builder = builder.config(key, value)
-    started = builder.getOrCreate()
+    with _answer_to_ctrl_c_kept():
+        started = builder.getOrCreate()
     return _checked(started, least, _await_slots(started, least), needed_by)
+
+
+@contextmanager
+def _answer_to_ctrl_c_kept() -> Iterator[None]:
+    """A context that starts cancels all jobs on Ctrl-C from then on, which a flow takes for a failure."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

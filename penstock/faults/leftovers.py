@@ -66,10 +66,10 @@ def java_threads() -> list[str]:
 
 
 def private_directories() -> list[str]:
-    """Of zygotes and temporary checkpoints, in the places where this process and Java put them."""
-    places = {tempfile.gettempdir()}
-    if (machine := jvm()) is not None:
-        places.add(str(machine.java.lang.System.getProperty("java.io.tmpdir")))
+    """Of zygotes and temporary checkpoints, where this process and its Java put them; none without Java."""
+    if (machine := jvm()) is None:
+        return []
+    places = {tempfile.gettempdir(), str(machine.java.lang.System.getProperty("java.io.tmpdir"))}
     found = [entry for place in places for entry in Path(place).glob("penstock-*")]
     return [
         str(entry) for entry in found if not entry.name.startswith(("penstock-trial-", "penstock-collector-"))

@@ -9,6 +9,11 @@ from penstock.faults.row import Outcome, Ran, Row, Where
 from penstock.faults.sessions import Stage, stage
 
 Say = Callable[[str], None]
+WHERE = {
+    "local": "Spark in one process",
+    "cluster": "Spark with two executors",
+    "own": "drivers of their own",
+}
 
 
 def run_rows(
@@ -24,6 +29,7 @@ def run_rows(
         here = [row for row in rows if row.where == where]
         if not here:
             continue
+        say(f"{WHERE[where]}: {len(here)} rows")
         with stages(where) as on:
             for row in here:
                 if skipped := row.lacks():

@@ -27,7 +27,7 @@ TRIAL_TIMEOUT_S = 240.0
 
 
 class Question(msgspec.Struct):
-    """Which trial is wanted."""
+    """Which trial is wanted; none if the row has no name, only that all is ready for one."""
 
     row: str
     seed: int
@@ -51,15 +51,21 @@ class OwnStage:
         self._directory = tempfile.TemporaryDirectory(prefix="pf-", ignore_cleanup_errors=True)
 
     def trial(self, row: Row, seed: int, number: int) -> Outcome:
-        if self._session is None:
-            self._session = self._begun()
-        question = msgspec.json.encode(Question(row.name, seed, number)).decode()
         try:
+            self.begin()
+            assert self._session is not None
+            question = msgspec.json.encode(Question(row.name, seed, number)).decode()
             answered = self._session.ask(question, TRIAL_TIMEOUT_S)
         except SessionEndedError as problem:
             self._end_session()
             return Outcome({"problem": str(problem)}, [Check("trial came to its end", None, "==", 1)])
         return msgspec.json.decode(answered.text, type=Outcome)
+
+    def begin(self) -> None:
+        """Return when it is there, and warm."""
+        if self._session is None:
+            self._session = self._begun()
+            self._session.ask(msgspec.json.encode(Question("", 0, 0)).decode(), TRIAL_TIMEOUT_S)
 
     def close(self) -> None:
         """End it and what it has started."""
@@ -99,6 +105,7 @@ def stage(where: Where) -> Iterator[Stage]:
         return
     own = OwnStage(where)
     try:
+        own.begin()
         yield own
     finally:
         own.close()
@@ -111,7 +118,8 @@ def _answer_questions(where: str) -> None:
     warm_up()
     for line in sys.stdin:
         question = msgspec.json.decode(line, type=Question)
-        outcome = trial(ROWS[question.row], question.seed, question.number)
+        wanted = ROWS.get(question.row)
+        outcome = Outcome({}, []) if wanted is None else trial(wanted, question.seed, question.number)
         print(ANSWER + msgspec.json.encode(outcome).decode(), flush=True)
 
 

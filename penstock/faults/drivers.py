@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -22,20 +22,20 @@ ORPHANS_END_S = 60.0
 _COUNT = count()
 
 
-def flow(directory: str, seconds: float | None = None, *, once: bool = False) -> ps.Flow:
+def flow(directory: str, seconds: float | None = None, *, once: bool = False, replicas: int = 2) -> ps.Flow:
     """What `penstock run` runs: the flow of a trial whose bed is in a directory."""
     made = ps.Flow("trial", ids=once)
     kept = Path(directory) / "kept"
     source = made.source(numbers(RATE_PER_S, seconds, Path(directory) / "zero"), name=SOURCE)
-    passed = source.task(Pass, name=TASK, parallelism=2)
+    passed = source.task(Pass, name=TASK, parallelism=replicas)
     passed.sink(Once(kept) if once else Witness(str(kept)), name=SINK)
     return made
 
 
 class Driver:
-    """One process of `penstock run`, and all that it starts."""
+    """A process, and all that it starts."""
 
-    def __init__(self, bed: Bed, *arguments: str) -> None:
+    def __init__(self, bed: Bed, command: Sequence[str], **variables: str) -> None:
         self.mark = f"{MARK}={bed.directory}/{next(_COUNT)}\0"
         place = bed.directory / "tmp"
         place.mkdir(exist_ok=True)
@@ -44,19 +44,8 @@ class Driver:
             MARK: self.mark.partition("=")[2].rstrip("\0"),
             "TMPDIR": str(place),
             "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={place}",
+            **variables,
         }
-        options = [f"directory={bed.directory}", *arguments]
-        command = [
-            *PENSTOCK,
-            "run",
-            f"{__name__}:flow",
-            "--checkpoint",
-            str(bed.checkpoint),
-            "--commit",
-            "2 s",
-        ]
-        for option in options:
-            command += ["--option", option]
         with (bed.directory / "said").open("ab") as said:
             self.process = subprocess.Popen(
                 command, env=environment, cwd=bed.directory, stdout=said, stderr=said, start_new_session=True
@@ -71,16 +60,26 @@ class Driver:
 
 
 @contextmanager
-def driver(bed: Bed, *arguments: str) -> Iterator[Driver]:
-    """Started; whatever happens, nothing of it lives on."""
-    started = Driver(bed, *arguments)
+def driver(bed: Bed, *options: str) -> Iterator[Driver]:
+    """`penstock run`, with options of the flow; whatever happens, nothing of it lives on."""
+    command = [*PENSTOCK, "run", f"{__name__}:flow", "--checkpoint", str(bed.checkpoint), "--commit", "2 s"]
+    for option in (f"directory={bed.directory}", *options):
+        command += ["--option", option]
+    with started(bed, command) as running:
+        yield running
+
+
+@contextmanager
+def started(bed: Bed, command: Sequence[str], **variables: str) -> Iterator[Driver]:
+    """Any driver of this trial."""
+    driver = Driver(bed, command, **variables)
     try:
-        yield started
+        yield driver
     finally:
-        for pid in [started.process.pid, *marked(started.mark)]:
+        for pid in [driver.process.pid, *marked(driver.mark)]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        started.process.wait()
+        driver.process.wait()
 
 
 def orphans(bed: Bed) -> list[int]:

@@ -126,3 +126,17 @@ class Once(DedupJsonl):
     def write(self, item: Stamped) -> None:
         partition, index, due_ns, way, _ = through(item, self._instance)
         super().write((partition, index, due_ns, time.monotonic_ns(), way))
+
+
+def dated(partition: int, index: int, seed: int) -> Stamped:  # noqa: ARG001
+    """`make` of a source that tells when it made an item, by the wall clock: it is one for all executors."""
+    return partition, index, 0, 0, time.time_ns()
+
+
+class Dated(Witness):
+    """The sink for it: as due it takes when an item was made, as arrived when it came."""
+
+    def record(self, item: Stamped) -> tuple[int, int, int, int, int]:
+        partition, index, _, way, made_ns = item
+        assert isinstance(made_ns, int)
+        return partition, index, made_ns, time.time_ns(), way

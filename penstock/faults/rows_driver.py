@@ -66,7 +66,10 @@ def told_to_end(bed: Bed, number: signal.Signals) -> Outcome:
         bed.await_items(600)
         time.sleep(bed.chance.uniform(0.0, 3.0))
         began_s = time.monotonic()
-        os.killpg(started.process.pid, number)  # as a terminal does
+        if number == signal.SIGINT:
+            os.killpg(started.process.pid, number)  # as a terminal does
+        else:
+            started.signal(number)
         bed.expect("exit code", started.wait(60.0), "==", 0)
         bed.expect("ended after, s", round(time.monotonic() - began_s, 2), "<=", DEADLINE_S)
         await_no_orphans(bed)

@@ -10,6 +10,7 @@ from penstock.faults import (
     rows_driver,
     rows_executors,
     rows_load,
+    rows_network,
     rows_users,
     rows_workers,
 )
@@ -19,6 +20,7 @@ MODULES = (
     rows_executors,
     rows_workers,
     rows_driver,
+    rows_network,
     rows_users,
     rows_load,
     rows_changes,

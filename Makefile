@@ -58,9 +58,9 @@ bench: setup
 faults: setup
 	$(BIN)/penstock faults --repeat 3 --out faults.jsonl --into docs/reliability.md
 
-# An hour of a real trace with random kills.
+# An hour of load with random kills; TRACE=FILE is a CSV of a real one (timestamp, value).
 soak: setup
-	$(BIN)/penstock soak --out soak --into docs/reliability.md
+	$(BIN)/penstock soak $(if $(TRACE),--trace $(TRACE)) --out soak --into docs/reliability.md
 
 # Every application of the papers on Spark: half an hour on two cores with nothing else to do.
 evaluation: setup

@@ -55,6 +55,14 @@ def test_a_bound_that_never_holds_again_is_no_recovery() -> None:
     assert checker.recovered_s(arrived(8.0, latency_ms=150.0), STRUCK_NS) is None
 
 
+def test_a_flow_has_settled_when_two_seconds_were_held() -> None:
+    seen = arrived(12.0, late=(3.0, 4.2))
+    assert checker.settled_s(seen, STRUCK_NS) == 1.5
+    assert checker.settled_s(arrived(4.5), STRUCK_NS) is None, "too short to tell"
+    assert checker.held_share(seen) == pytest.approx(21 / 24)
+    assert checker.held_share(of([])) is None
+
+
 def test_of_an_item_that_came_twice_the_first_arrival_counts() -> None:
     rows = [(0, 0, STRUCK_NS, STRUCK_NS + 1, 0), (0, 0, STRUCK_NS, STRUCK_NS + 10**9, 1)]
     assert checker.recovered_s(entries(rows), STRUCK_NS) == 0.0

@@ -85,17 +85,19 @@ def test_waiting_is_bounded_and_a_closed_channel_says_so(pair: tuple[socket.sock
 @given(
     st.integers(0, 2**62),
     st.integers(0, 2**62),
-    st.booleans(),
-    st.lists(st.integers(0, 2**32 - 1), max_size=5),
+    st.integers(0, 2**31),
+    st.dictionaries(st.integers(0, 2**31), st.binary()),
     st.binary(),
+    st.booleans(),
 )
 def test_data_is_read_as_the_bridge_writes_it(
-    sequence: int, arrived_ns: int, careful: bool, poisoned: list[int], envelope: bytes
+    sequence: int, arrived_ns: int, first: int, verdicts: dict[int, bytes], envelope: bytes, careful: bool
 ) -> None:
-    body = struct.pack("<qqBH", sequence, arrived_ns, careful, len(poisoned))
-    body += b"".join(struct.pack("<I", item) for item in poisoned) + envelope
+    found = verdicts if careful else {}
+    body = struct.pack("<qqBIH", sequence, arrived_ns, careful, first, len(found))
+    body += b"".join(struct.pack("<II", item, len(why)) + why for item, why in found.items()) + envelope
     *head, rest = wire.read_data(memoryview(body))
-    assert head == [sequence, arrived_ns, careful, poisoned]
+    assert head == [sequence, arrived_ns, wire.Careful(first, found) if careful else None]
     assert bytes(rest) == envelope
 
 

@@ -102,7 +102,7 @@ public final class Unacknowledged {
   }
 
   /** Notes that the worker died after so long a life; false when it died too often without getting anything done. */
-  synchronized boolean died(long livedNs, Epitaph epitaph) {
+  public synchronized boolean died(long livedNs, Epitaph epitaph) {
     Place was = at;
     at = null;
     if (epitaph.item() >= 0) {

@@ -211,4 +211,6 @@ def test_an_item_that_is_known_to_hang_is_put_aside_at_once(spark: SparkSession)
 
 def test_deaths_without_anything_done_are_enough_at_last(spark: SparkSession) -> None:
     deaths = Deaths(spark._jvm)
-    assert [deaths.dies() for _ in range(3)] == [True, True, False]
+    deaths.comes_to(1, 7)
+    deaths.unacknowledged.acknowledge(1)
+    assert [deaths.dies() for _ in range(3)] == [True, True, False], "an item that is done is not to blame"

@@ -67,6 +67,9 @@ public final class Unacknowledged {
       bytes -= open.poll().envelope.length;
       freed = true;
     }
+    if (at != null && at.sequence() <= sequence) {
+      at = null; // what the worker does after it has nothing to do with that item
+    }
     if (freed) {
       deathsWithoutProgress = 0;
       notifyAll();

@@ -97,7 +97,7 @@ class Checkout:
         with (
             tempfile.TemporaryDirectory(prefix="penstock-against-") as empty,
             OwnSession(
-                [sys.executable, "-P", str(TURNS)], environment=self._environment(), directory=Path(empty)
+                [sys.executable, "-P", str(TURNS)], environment=self.environment(), directory=Path(empty)
             ) as session,
         ):
             yield lambda bench: self._turn(session, bench)
@@ -115,14 +115,15 @@ class Checkout:
         with tempfile.TemporaryDirectory(prefix="penstock-against-") as empty:
             return subprocess.run(
                 [sys.executable, *arguments],
-                env=self._environment(),
+                env=self.environment(),
                 cwd=empty,
                 capture_output=True,
                 text=True,
                 check=False,
             )
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """Of a process that imports this checkout."""
         inherited = os.environ.get("PYTHONPATH")
         return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(self.root), inherited]))}
 

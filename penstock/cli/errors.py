@@ -14,6 +14,7 @@ from penstock.control.recording import RecordingError
 from penstock.durations import DurationError
 from penstock.evaluation.registry import UnknownApplicationError
 from penstock.extras import MissingExtraError
+from penstock.faults.row import UnknownRowError
 from penstock.flow import FlowError
 from penstock.policy.parameters import SettingError
 from penstock.policy.registry import UnknownPolicyError
@@ -40,6 +41,7 @@ def user_errors(console: Console) -> Iterator[None]:
         UnknownApplicationError,
         UnknownBenchError,
         UnknownPolicyError,
+        UnknownRowError,
     ) as error:
         console.print(f"penstock: {error}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None

@@ -8,6 +8,7 @@ from penstock.cli import (
     demo,
     evaluate,
     explain,
+    faults,
     graph,
     replay_dead_letters,
     report,
@@ -31,6 +32,7 @@ app.command("graph")(graph.command)
 app.command("report")(report.command)
 app.command("demo")(demo.command)
 app.command("bench")(bench.command)
+app.command("faults")(faults.command)
 app.command("evaluate")(evaluate.command)
 app.command("decide")(decide.command)
 app.command("simulate")(simulate.command)

@@ -11,6 +11,7 @@ _OURS = re.compile(
 )
 _SLOTS = re.compile(r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT.*?needs (\d+).*?only (\d+)", re.DOTALL)
 _ENDS = ("\n\tat ", "\n\nDriver stacktrace:", "JVM stacktrace:", "\n=== Streaming Query ===")
+_OF_FILES = ("java.io.", "java.nio.file.", "org.apache.hadoop.fs.")
 _NOISE = re.compile(r"^\[STREAM_FAILED\].*?terminated with exception: ", re.DOTALL)
 
 
@@ -19,11 +20,14 @@ def is_users(text: str) -> bool:
     return "org.penstock.bridge.FlowBroken" in text
 
 
-def failure_words(flow: str, failure: Failure | None, error: object) -> str:
+def failure_words(flow: str, failure: Failure | None, error: object, checkpoint: str) -> str:
     """One message, without the stack of Java."""
     if failure is not None:
         return f'flow "{flow}", task "{failure.task}", replica {failure.replica}: {failure.problem}'
-    return f'flow "{flow}": {first_words(str(error))}'
+    words = first_words(str(error))
+    if words.startswith(_OF_FILES):  # tasks fail in jobs; what the driver itself reads and writes are commits
+        words = f"the checkpoint {checkpoint} cannot be used: {words}"
+    return f'flow "{flow}": {words}'
 
 
 def first_words(text: str) -> str:

@@ -2,6 +2,8 @@
 
 import os
 import re
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,8 +32,8 @@ def session(
     """A session with `slots` task slots; `local[slots]` if no master is named.
 
     A session that is there already is used if it was started for Penstock and has `least` slots (all of
-    them if that is left out). One that Penstock started itself, that runs nothing and is too small is started
-    anew.
+    them if that is left out); executors of a cluster that are missing are waited for. A local one that
+    Penstock started itself, that runs nothing and is too small is started anew.
     To run several flows in one process, start a session with room for all before the first.
     """
     least = slots if least is None else least
@@ -47,8 +49,10 @@ def session(
     present = SparkSession.getActiveSession()
     if present is not None:
         _check_conf(present)
-        found = all_slots(present)
-        if not _may_restart(present) or (found >= slots and not _differs(present, master, asked)):
+        fits = not _differs(present, master, asked)
+        stays = not _may_restart(present) or (fits and _is_cluster(present))
+        found = _await_slots(present, least) if stays else all_slots(present)
+        if stays or (fits and found >= slots):
             return _checked(present, least, found, needed_by)
         present.stop()
     chosen = master or f"local[{slots}]"
@@ -60,8 +64,20 @@ def session(
     builder = SparkSession.builder.master(chosen).appName("penstock")
     for key, value in {**wanted, "spark.jars": _jars(wanted), "spark.penstock.own": "true"}.items():
         builder = builder.config(key, value)
-    started = builder.getOrCreate()
+    with _answer_to_ctrl_c_kept():
+        started = builder.getOrCreate()
     return _checked(started, least, _await_slots(started, least), needed_by)
+
+
+@contextmanager
+def _answer_to_ctrl_c_kept() -> Iterator[None]:
+    """A context that starts cancels all jobs on Ctrl-C from then on, which a flow takes for a failure."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -120,6 +136,11 @@ def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> Spa
             " give it more cores, lower spark.task.cpus, or make pools smaller"
         )
     return spark
+
+
+def _is_cluster(spark: SparkSession) -> bool:
+    """Whether executors are processes of their own, which come and go."""
+    return re.match(r"local(\[|$)", spark.sparkContext.master or "") is None
 
 
 def _is_local(master: str) -> bool:

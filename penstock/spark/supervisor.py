@@ -268,7 +268,7 @@ class Supervisor:
         lost = self.bridge.lost_executors()
         if lost and self.reported.failure is None:
             return f'flow "{self.name}": {lost}'
-        return failure_words(self.name, self.reported.failure, self.bridge.error())
+        return failure_words(self.name, self.reported.failure, self.bridge.error(), self._launcher.checkpoint)
 
     def _not_drained(self, timeout_s: float) -> JobFailed:
         fate = self._fate(f"batch {self.bridge.batch()}")

@@ -47,10 +47,14 @@ class Ledger:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def write(self, item: Stamped) -> None:
-        now_ns = time.monotonic_ns()
         assert self._descriptor is not None, "a sink is opened before it is written to"
+        os.write(self._descriptor, RECORD.pack(*self.record(item)))
+
+    def record(self, item: Stamped) -> tuple[int, int, int, int, int]:
+        """What is written of an item: partition, index, due ns, arrived ns, mark."""
+        now_ns = time.monotonic_ns()
         partition, index, due_ns, mark, _ = item
-        os.write(self._descriptor, RECORD.pack(partition, index, due_ns, now_ns, mark))
+        return partition, index, due_ns, now_ns, mark
 
     def files(self) -> list[Path]:
         """The files of the replicas, in the order of their numbers."""

@@ -218,6 +218,15 @@ def main(address: str) -> None:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
+        _serve(address, events)
+    finally:
+        with contextlib.suppress(OSError):
+            Path(address).unlink()
+            Path(address).parent.rmdir()
+
+
+def _serve(address: str, events: IO[str]) -> None:
+    try:
         plan = _read_plan()
     except EOFError:
         return
@@ -235,9 +244,6 @@ def main(address: str) -> None:
         zygote.serve()
     finally:
         zygote.kill_all()
-        with contextlib.suppress(OSError):
-            Path(address).unlink()
-            Path(address).parent.rmdir()
 
 
 if __name__ == "__main__":

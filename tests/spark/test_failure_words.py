@@ -68,19 +68,27 @@ BY_PY4J = """An error occurred while calling o57.start.
 
 def test_what_the_task_said_comes_first() -> None:
     failure = Failure("work", 3, "ZeroDivisionError: division by zero\nitem: 0\nTraceback ...")
-    assert failure_words("sums", failure, OURS) == (
+    assert failure_words("sums", failure, OURS, "/there") == (
         'flow "sums", task "work", replica 3: ZeroDivisionError: division by zero\nitem: 0\nTraceback ...'
     )
 
 
 def test_our_own_words_are_found_among_those_of_spark() -> None:
-    assert failure_words("sums", None, OURS) == (
+    assert failure_words("sums", None, OURS, "/there") == (
         'flow "sums": task "work", replica 1: its worker was killed by signal 9 again and again'
     )
 
 
+def test_the_checkpoint_is_named_when_the_driver_cannot_write_a_file() -> None:
+    why = "java.io.IOException: No space left on device"
+    full = f"[STREAM_FAILED] Query {QUERY} terminated with exception: {why}"
+    assert failure_words("sums", None, full, "/there") == (
+        'flow "sums": the checkpoint /there cannot be used: java.io.IOException: No space left on device'
+    )
+
+
 def test_too_few_slots_are_told_in_the_words_of_a_flow() -> None:
-    assert failure_words("sums", None, SLOTS) == (
+    assert failure_words("sums", None, SLOTS, "/there") == (
         'flow "sums": it needs 12 task slots at the same time and Spark has only 7 free: others use this'
         " Spark, too; give it more cores, or make pools smaller"
     )
@@ -128,7 +136,7 @@ def test_no_stack_no_address_of_a_query(text: str) -> None:
 
 
 def test_a_failure_is_told_whatever_the_query_knows_of_it() -> None:
-    assert failure_words("sums", None, ValueError("broken")) == 'flow "sums": broken'
+    assert failure_words("sums", None, ValueError("broken"), "/there") == 'flow "sums": broken'
 
 
 def test_all_of_our_own_words_are_kept() -> None:

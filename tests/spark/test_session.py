@@ -1,8 +1,10 @@
 """What is refused before Spark is asked for anything."""
 
+import signal
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from penstock.flow.errors import FlowError
 from penstock.spark import session as session_module
@@ -37,3 +39,8 @@ def test_a_users_own_jars_come_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(session_conf, "JAR", tmp_path / "ours.jar")
     assert session_module._jars({}) == str(tmp_path / "ours.jar")
     assert session_module._jars({"spark.jars": "theirs.jar"}) == f"{tmp_path / 'ours.jar'},theirs.jar"
+
+
+@pytest.mark.spark
+def test_who_answers_ctrl_c_is_not_changed_by_spark(spark: SparkSession) -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

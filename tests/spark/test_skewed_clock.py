@@ -1,17 +1,16 @@
 """Executors whose clocks differ: one of two runs in a time namespace that is some seconds ahead."""
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from penstock.faults.clocks import AHEAD_S, java_home, lacks_clocks, wish_for_one_ahead
+
 pytestmark = pytest.mark.spark
 
-AHEAD_S = 5
 SCRIPT = """
 import json, os, sys, time
 import penstock as ps
@@ -43,38 +42,13 @@ if __name__ == "__main__":
     collector.close()
 """
 
-JAVA = """#!/bin/sh
-# The first executor of the two gets a clock of its own.
-if mkdir "{mark}" 2>/dev/null; then
-    exec unshare --fork --kill-child --time --monotonic {ahead} -- "{java}" "$@"
-fi
-exec "{java}" "$@"
-"""
 
-
-def java_with_a_clock_of_its_own(place: Path) -> Path:
-    """A home for Java whose first process is ahead of time."""
-    usual = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else None
-    java = shutil.which("java") if usual is None else str(usual)
-    home = place / "java"
-    (home / "bin").mkdir(parents=True)
-    program = home / "bin" / "java"
-    program.write_text(JAVA.format(mark=place / "taken", ahead=AHEAD_S, java=java))
-    program.chmod(0o755)
-    return home
-
-
-def clocks_can_be_set() -> bool:
-    tried = ["unshare", "--fork", "--time", "--monotonic", "1", "--", "true"]
-    return shutil.which("unshare") is not None and not subprocess.run(tried, capture_output=True).returncode
-
-
-@pytest.mark.skipif(
-    not clocks_can_be_set(), reason="no time namespaces: needs Linux 5.6, unshare and the right to use it"
-)
+@pytest.mark.skipif(bool(lacks_clocks()), reason=lacks_clocks())
 def test_latencies_are_right_though_one_clock_is_ahead(tmp_path: Path) -> None:
+    home = java_home(tmp_path)
+    wish_for_one_ahead(home)
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path / "out"), str(java_with_a_clock_of_its_own(tmp_path))],
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "out"), str(home)],
         capture_output=True,
         text=True,
         timeout=150,

@@ -330,6 +330,7 @@ def test_an_executor_that_ends_before_the_plan_is_whole(start: Start) -> None:
     executor.hang_up()
     assert executor.heard() is None
     assert executor.process.wait(PATIENCE_S) == 0
+    assert not executor.directory.exists()
 
 
 class StartsSomething:

@@ -106,7 +106,9 @@ public final class PenstockPlugin implements SparkPlugin {
 
       @Override
       public void init(PluginContext context, Map<String, String> extra) {
-        agent = Agent.start(new DriverLink(context));
+        DriverLink driver = new DriverLink(context);
+        driver.greet();
+        agent = Agent.start(driver);
       }
 
       @Override
@@ -124,6 +126,18 @@ public final class PenstockPlugin implements SparkPlugin {
 
     DriverLink(PluginContext context) {
       this.context = context;
+    }
+
+    /**
+     * Asks for nothing. Spark looks for its driver at the first question and only then: had that been a question of a task that was
+     * just interrupted, all later ones of this executor would fail.
+     */
+    void greet() {
+      try {
+        poll(Map.of(), List.of());
+      } catch (Exception unreachable) {
+        throw new IllegalStateException("the driver cannot be reached", unreachable);
+      }
     }
 
     /** Whether this executor is inside the driver. */

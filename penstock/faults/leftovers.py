@@ -1,0 +1,136 @@
+"""What a flow may leave behind: processes, threads, descriptors, directories, listening sockets.
+
+A look before the flow and one after it; what is there only after it is left behind. Spark's own processes
+stay and are compared by their number, because lost executors are replaced.
+"""
+
+import os
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock import processes
+from penstock.faults.victims import command, executors, is_java, jvm
+
+PATIENCE_S = 10.0
+_LISTENING = "0A"
+_AGENT = "penstock-agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """At one moment, below this process: everything by a name that tells what it is, and how often."""
+
+    found: Counter[str]
+
+
+def look() -> Look:
+    """Of this process, the Java virtual machine that it drives, and all that both have started."""
+    found: Counter[str] = Counter()
+    below = processes.tree(os.getpid())[1:]
+    for pid in below:
+        if not is_java(pid) and (words := command(pid)):
+            found[f"process {pid}: {' '.join(words)[:120]}"] += 1
+    found["executor"] += len(executors())
+    found.update(f"thread {thread.name}" for thread in threading.enumerate() if _is_ours(thread.name))
+    found.update(f"Java thread {name}" for name in java_threads() if _is_ours(name) and name != _AGENT)
+    found.update(f"directory {place}" for place in private_directories())
+    for pid in [os.getpid(), *below]:
+        found.update(f"{_kind(pid)} listens" for _ in listening(pid))
+        found.update(f"{_kind(pid)} holds {target}" for target in unix_sockets(pid))
+    return Look(found)
+
+
+def left_behind(
+    before: Look, look_again: Callable[[], Look] = look, patience_s: float = PATIENCE_S
+) -> list[str]:
+    """What was not there before, when all had some time to end."""
+    deadline_s = time.monotonic() + patience_s
+    while left := look_again().found - before.found:
+        if time.monotonic() > deadline_s:
+            break
+        time.sleep(0.1)
+    return sorted(left.elements())
+
+
+def java_threads() -> list[str]:
+    """Names of the threads of the driver's Java virtual machine; none without one."""
+    machine = jvm()
+    if machine is None:
+        return []
+    return [thread.getName() for thread in machine.java.lang.Thread.getAllStackTraces().keySet()]
+
+
+def private_directories() -> list[str]:
+    """Of zygotes and temporary checkpoints, where this process and its Java put them; none without Java."""
+    if (machine := jvm()) is None:
+        return []
+    places = {tempfile.gettempdir(), str(machine.java.lang.System.getProperty("java.io.tmpdir"))}
+    found = [entry for place in places for entry in Path(place).glob("penstock-*")]
+    return [
+        str(entry) for entry in found if not entry.name.startswith(("penstock-trial-", "penstock-collector-"))
+    ]
+
+
+def listening(pid: int) -> list[str]:
+    """Local addresses (hexadecimal) of the listening TCP sockets of a process; none if it is gone."""
+    inodes = set(_targets(pid))
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == _LISTENING and f"socket:[{fields[9]}]" in inodes:
+                found.append(fields[1])
+    return found
+
+
+def unix_sockets(pid: int) -> list[str]:
+    """Of the Unix sockets that a process holds, those of workers, by the path that they are bound to."""
+    inodes = set(_targets(pid))
+    found = []
+    for line in Path("/proc/self/net/unix").read_text().splitlines()[1:]:
+        fields = line.split()
+        if len(fields) == 8 and f"socket:[{fields[6]}]" in inodes and "/penstock-" in fields[7]:
+            found.append(fields[7])
+    return found
+
+
+def descriptors(pid: int) -> int:
+    """How many a process has open; 0 if it is gone."""
+    return len(_targets(pid))
+
+
+def marked(mark: str) -> list[int]:
+    """Processes that have this text in their environment, wherever they are now."""
+    found = []
+    for entry in processes.PROC.iterdir():
+        if entry.name.isdigit():
+            try:
+                environment = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if mark.encode() in environment and int(entry.name) != os.getpid():
+                found.append(int(entry.name))
+    return found
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("penstock-")
+
+
+def _kind(pid: int) -> str:
+    return "this process" if pid == os.getpid() else "Java" if is_java(pid) else "a process"
+
+
+def _targets(pid: int) -> list[str]:
+    found = []
+    for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
+        try:
+            found.append(str(descriptor.readlink()))
+        except OSError:
+            continue
+    return found

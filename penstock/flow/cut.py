@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.flow.flow import Flow
-from penstock.flow.graph import Graph, Stream, Task
+from penstock.flow.graph import Graph, Stream, Task, Wiring
 from penstock.flow.parallelism import fixed
 
 
@@ -36,7 +36,7 @@ def from_task(graph: Graph, task: str, bodies: Mapping[str, object]) -> Graph:
         stream = graph.stream(name)
         source = _free_name(f"letters_{len(sources) + 1}", kept)
         sources.append(Task(source, "source", "source", body, fixed(1)))
-        wiring = "key" if stream.wiring == "key" else "round_robin"
+        wiring: Wiring = "key" if stream.wiring == "key" else "round_robin"
         entering.append(replace(stream, sender=source, output="out", wiring=wiring, keeps_ids=True))
     return Graph(
         graph.name,

@@ -19,7 +19,7 @@ from penstock.flow.graph import Graph
 from penstock.sizes import format_size
 
 _HEAD, _TASK, _TIMEOUT_NS, _BEGAN_NS, _WAITED_BEFORE_NS = range(5)
-_WAITED_NS, _WAITING_SINCE_NS, _SEQUENCE, _ITEM, _NEXT, _MEMORY, _BASE, _USED = range(5, 13)
+_WAITED_NS, _WAITING_SINCE_NS, _SEQUENCE, _ITEM, _OF_NO_ITEM, _MEMORY, _BASE, _USED = range(5, 13)
 _FIELDS: Final = 13
 _MARGIN_BYTES: Final = 64 << 20
 
@@ -54,7 +54,6 @@ class Gauge:
         """This process is the worker of this task."""
         self._page[_HEAD] = self._page[_TASK] = self._number(head)
         self._page[_TIMEOUT_NS] = self._timeout_ns(head)
-        self._page[_ITEM] = -1
         self._page[_BASE] = _private_bytes("self")
         self._data_bytes = _status_bytes("self", "VmData:")
 
@@ -75,7 +74,7 @@ class Gauge:
     def envelope(self, sequence: int, first: int = 0) -> None:
         """The items that come now are those of this input, from `first` on."""
         self._page[_SEQUENCE] = sequence
-        self._page[_NEXT] = first
+        self._page[_ITEM] = first - 1
 
     def timed(self, step: Step, task: str) -> Step:
         """A step that shows when it runs."""
@@ -86,15 +85,13 @@ class Gauge:
         page = self._page
 
         def timed_step(item: Any) -> None:
-            page[_ITEM] = page[_NEXT]
-            page[_NEXT] += 1
+            page[_ITEM] += 1
             page[_WAITED_BEFORE_NS] = page[_WAITED_NS]
             page[_BEGAN_NS] = time.monotonic_ns()
             try:
                 step(item)
             finally:
                 page[_BEGAN_NS] = 0
-                page[_ITEM] = -1  # what a timer hands to a chained task is of no item
 
         return timed_step
 
@@ -106,6 +103,8 @@ class Gauge:
         def timed_step(item: Any) -> None:
             before, began_ns = (page[_TASK], page[_TIMEOUT_NS], page[_WAITED_BEFORE_NS]), page[_BEGAN_NS]
             entered_ns, waited_ns = time.monotonic_ns(), page[_WAITED_NS]
+            of_no_item = page[_OF_NO_ITEM]
+            page[_OF_NO_ITEM] = of_no_item or not began_ns  # handed on by a timer
             self._turn_to((number, timeout_ns, waited_ns), entered_ns)
             try:
                 step(item)
@@ -113,6 +112,7 @@ class Gauge:
                 further_ns = page[_WAITED_NS] - waited_ns
                 resumed_ns = began_ns and began_ns + time.monotonic_ns() - entered_ns
                 self._turn_to((*before[:2], before[2] + further_ns), resumed_ns)
+                page[_OF_NO_ITEM] = of_no_item
 
         return timed_step
 
@@ -160,8 +160,8 @@ class Gauge:
             return None
         waiting_ns = now_ns - page[_WAITING_SINCE_NS] if page[_WAITING_SINCE_NS] else 0
         took_ns = now_ns - began_ns - (page[_WAITED_NS] - page[_WAITED_BEFORE_NS]) - waiting_ns
-        task = self._graph.tasks[page[_TASK]].name
-        found = Over(task, self._timeout_words(page[_TASK], timeout_ns), page[_SEQUENCE], page[_ITEM])
+        task, item = self._graph.tasks[page[_TASK]].name, -1 if page[_OF_NO_ITEM] else page[_ITEM]
+        found = Over(task, self._timeout_words(page[_TASK], timeout_ns), page[_SEQUENCE], item)
         return found if took_ns > timeout_ns and page[_BEGAN_NS] == began_ns else None
 
     def _timeout_words(self, task: int, timeout_ns: int) -> str:

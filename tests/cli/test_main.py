@@ -15,7 +15,7 @@ runner = CliRunner()
 
 def test_help_lists_the_commands() -> None:
     shown = runner.invoke(app, ["--help"]).output
-    for command in ("run", "explain", "demo", "bench", "decide", "simulate"):
+    for command in ("run", "replay-dead-letters", "explain", "demo", "bench", "decide", "simulate"):
         assert command in shown
 
 
@@ -32,6 +32,18 @@ def test_an_unknown_flow_exits_with_2_and_says_so(command: str) -> None:
     assert result.exit_code == 2
     assert "'nonsense' is neither an application (classifier, livestream, " in result.stderr
     assert "nor of the form module:flow" in result.stderr
+
+
+def test_replaying_without_letters_exits_with_2_and_says_where_it_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = runner.invoke(app, ["replay-dead-letters", "primetest"])
+    assert result.exit_code == 2
+    assert f"no dead letters: {tmp_path}/dead_letters/primetest is not there" in result.stderr
+    result = runner.invoke(app, ["replay-dead-letters", "primetest", "--task", "nobody"])
+    assert result.exit_code == 2
+    assert 'flow "primetest" has no task "nobody"; its tasks are ' in result.stderr
 
 
 def test_an_unknown_bench_exits_with_2() -> None:

@@ -1,15 +1,22 @@
 """Dead letters played back on Spark: each item enters where it failed, and none is lost or doubled."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import app
+from penstock.io.letters import Letter, pickled
 from penstock.spark.dead_letters import Replayed
 from tests.spark.items import Item, numbered
 
@@ -103,3 +110,47 @@ def test_from_the_command_line(spark: SparkSession, tmp_path: Path, monkeypatch:
     over = runner.invoke(app, ["replay-dead-letters", "halves_flow:make"])
     assert over.exit_code == 2
     assert "no dead letters wait in" in over.stderr
+
+
+SLOW = """
+import time
+import penstock
+
+def slowly(item):
+    time.sleep(0.05)
+    return item
+
+flow = penstock.Flow("slow", ids=True)
+numbers = flow.source(penstock.paced(lambda p, index, seed: index, 1000, count=20), name="numbers")
+numbers.map(slowly).sink(penstock.dedup_jsonl("out"), name="out")
+"""
+
+
+@pytest.mark.slow
+def test_a_replay_that_is_killed_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+    (tmp_path / "slow_flow.py").write_text(SLOW)
+    letters = tmp_path / "dead_letters" / "slow" / "slowly-0.jsonl"
+    letters.parent.mkdir(parents=True)
+    told: dict[str, Any] = {
+        "task": "slowly",
+        "replica": 0,
+        "error": "",
+        "traceback": "",
+        "input": "numbers->slowly",
+    }
+    made = [Letter(item=str(k), id=(1, k, 0), pickle=pickled(k), **told) for k in range(100)]
+    letters.write_bytes(b"".join(msgspec.json.encode(letter) + b"\n" for letter in made))
+    command = [sys.executable, "-c", "from penstock.cli.main import app; app()"]
+    command += ["replay-dead-letters", "slow_flow:flow"]
+    out = tmp_path / "out" / "part-00000.jsonl"
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as killed:
+        deadline = time.monotonic() + 90
+        while not out.exists() or out.read_bytes().count(b"\n") < 30:
+            assert time.monotonic() < deadline, "nothing is replayed"
+            time.sleep(0.05)
+        os.kill(killed.pid, signal.SIGKILL)
+    time.sleep(3)  # until its Spark has noticed
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    assert "slowly: 100 letters replayed, 0 failed again" in done.stderr
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["item"] for line in found] == list(range(100))

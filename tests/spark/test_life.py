@@ -3,10 +3,14 @@
 import struct
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+
+from penstock.wire.frames import Careful, read_data
+from penstock.wire.orders import Verdict
 
 pytestmark = pytest.mark.spark
 
@@ -149,3 +153,64 @@ def test_a_source_ends_by_itself(spark: SparkSession) -> None:
     assert model.state == "OVER"
     assert [model.on(event) for event in ("NEEDED", "INPUT_ENDED", "DIED")] == ["NOTHING"] * 3
     assert model.on("UNNEEDED") == "RELEASE"
+
+
+class Deaths:
+    """Workers that die one after the other, and what the next one is given."""
+
+    def __init__(self, jvm: Any) -> None:
+        bridge = jvm.org.penstock.bridge
+        self.epitaph = bridge.Epitaph
+        self.unacknowledged = bridge.Unacknowledged()
+        for _ in range(2):
+            self.unacknowledged.give(b"envelope")
+
+    def comes_to(self, sequence: int, item: int) -> None:
+        self.unacknowledged.at(sequence, item)
+
+    def dies(self, how: str = "killed by signal 11", *of: int) -> bool:
+        """False when it is enough; `of` are the envelope and the item that are known to be at fault."""
+        return bool(self.unacknowledged.died(0, self.epitaph("task", how, *of or (0, -1))))
+
+    def next_gets(self) -> list[tuple[int, dict[int, str]]]:
+        """Of each envelope: the item to begin with, and the verdicts on others."""
+        found = []
+        for frame in self.unacknowledged.again():
+            _, _, careful, data = read_data(memoryview(bytes(frame.array())[5:]))
+            assert bytes(data) == b"envelope"
+            assert isinstance(careful, Careful)
+            verdicts = {i: msgspec.json.decode(v, type=Verdict) for i, v in careful.verdicts.items()}
+            assert all(verdict.task == "task" for verdict in verdicts.values())
+            found.append((careful.first, {i: verdict.problem for i, verdict in verdicts.items()}))
+        return found
+
+
+def test_an_item_that_kills_three_workers_is_put_aside_and_those_before_it_are_done(
+    spark: SparkSession,
+) -> None:
+    deaths = Deaths(spark._jvm)
+    assert deaths.dies()
+    assert deaths.next_gets() == [(0, {}), (0, {})]
+    deaths.comes_to(1, 0)
+    deaths.comes_to(1, 4)
+    assert deaths.dies()
+    assert deaths.next_gets() == [(4, {}), (0, {})]
+    deaths.comes_to(1, 4)
+    assert deaths.dies("its worker used 2 GB")
+    problem = "this item has killed its worker process three times: its worker used 2 GB"
+    assert deaths.next_gets() == [(4, {4: problem}), (0, {})]
+
+
+def test_an_item_that_is_known_to_hang_is_put_aside_at_once(spark: SparkSession) -> None:
+    deaths = Deaths(spark._jvm)
+    for item in range(5):
+        assert deaths.dies("it hangs", 2, item), "each of them gets the flow on"
+    assert deaths.next_gets() == [(0, {}), (0, dict.fromkeys(range(5), "it hangs"))]
+    assert deaths.dies("it hangs", 9, 0), "acknowledged meanwhile"
+
+
+def test_deaths_without_anything_done_are_enough_at_last(spark: SparkSession) -> None:
+    deaths = Deaths(spark._jvm)
+    deaths.comes_to(1, 7)
+    deaths.unacknowledged.acknowledge(1)
+    assert [deaths.dies() for _ in range(3)] == [True, True, False], "an item that is done is not to blame"

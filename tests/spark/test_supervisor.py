@@ -53,8 +53,11 @@ class FakeBridge:
     def error(self) -> object:
         return "Spark is tired"
 
-    def lost_executors(self) -> list[str]:
-        return []
+    def lost_executors(self) -> str:
+        return ""
+
+    def replace_silent_executors(self) -> None:
+        """None is silent."""
 
     def drain_reports(self) -> bytes:
         return b"[]"

@@ -85,17 +85,22 @@ def test_waiting_is_bounded_and_a_closed_channel_says_so(pair: tuple[socket.sock
 @given(
     st.integers(0, 2**62),
     st.integers(0, 2**62),
-    st.booleans(),
-    st.lists(st.integers(0, 2**32 - 1), max_size=5),
+    st.none()
+    | st.builds(
+        wire.Careful,
+        st.integers(0, 2**32 - 1),
+        st.dictionaries(st.integers(0, 2**32 - 1), st.binary(), max_size=5),
+    ),
     st.binary(),
 )
 def test_data_is_read_as_the_bridge_writes_it(
-    sequence: int, arrived_ns: int, careful: bool, poisoned: list[int], envelope: bytes
+    sequence: int, arrived_ns: int, careful: wire.Careful | None, envelope: bytes
 ) -> None:
-    body = struct.pack("<qqBH", sequence, arrived_ns, careful, len(poisoned))
-    body += b"".join(struct.pack("<I", item) for item in poisoned) + envelope
-    *head, rest = wire.read_data(memoryview(body))
-    assert head == [sequence, arrived_ns, careful, poisoned]
+    first, verdicts = careful or (0, {})
+    body = struct.pack("<qqBIH", sequence, arrived_ns, careful is not None, first, len(verdicts))
+    body += b"".join(struct.pack("<II", item, len(text)) + text for item, text in verdicts.items())
+    *head, rest = wire.read_data(memoryview(body + envelope))
+    assert head == [sequence, arrived_ns, careful]
     assert bytes(rest) == envelope
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from penstock.flow import Flow
-from penstock.worker import gauge as module
 from penstock.worker.gauge import Gauge, Over, has_limits, is_timed
 from tests.flow.random_flows import Partitioned, ignore
 
@@ -32,7 +31,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(module.time, "monotonic_ns", made.monotonic_ns)
+    monkeypatch.setattr(time, "monotonic_ns", made.monotonic_ns)
     return made
 
 

@@ -7,8 +7,8 @@ import java.util.Map;
  * How a worker ended, in words, and the task that is to blame. `item` of envelope `sequence` is the one that exceeded a limit of
  * its task, -1 if no single item is known.
  */
-record Epitaph(String task, String how, long sequence, int item) {
-  Epitaph(String task, String how) {
+public record Epitaph(String task, String how, long sequence, int item) {
+  public Epitaph(String task, String how) {
     this(task, how, 0, -1);
   }
 

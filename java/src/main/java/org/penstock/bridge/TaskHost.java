@@ -120,7 +120,8 @@ final class TaskHost {
       try {
         fresh = unit.workers().acquire(task, unit.replica(), unit.batch());
       } catch (IOException failed) {
-        if (unit.closed() || Thread.currentThread().isInterrupted() || !unacknowledged.died(0, new Epitaph(task, "it died at once"))) {
+        Epitaph epitaph = new Epitaph(task, "it died at once");
+        if (unit.closed() || Thread.currentThread().isInterrupted() || !unacknowledged.died(0, epitaph)) {
           throw failed;
         }
       }

@@ -67,6 +67,9 @@ public final class Unacknowledged {
       bytes -= open.poll().envelope.length;
       freed = true;
     }
+    if (at != null && at.sequence() <= sequence) {
+      at = null; // what the worker does after it has nothing to do with that item
+    }
     if (freed) {
       deathsWithoutProgress = 0;
       notifyAll();
@@ -102,7 +105,7 @@ public final class Unacknowledged {
   }
 
   /** Notes that the worker died after so long a life; false when it died too often without getting anything done. */
-  synchronized boolean died(long livedNs, Epitaph epitaph) {
+  public synchronized boolean died(long livedNs, Epitaph epitaph) {
     Place was = at;
     at = null;
     if (epitaph.item() >= 0) {

@@ -209,8 +209,9 @@ class Bed:
         ]
         if self._once:
             checks.append(Check("twice in dedup_jsonl", entries.duplicated(), "==", 0))
-        if self._struck_ns is None:
+        elif self._struck_ns is None:
             checks.append(Check("twice without a fault", entries.duplicated(), "==", 0))
+        if self._struck_ns is None:
             return Outcome(figures, checks)
         twice = checker.twice_though_committed(entries, self._committed)
         checks.append(Check("twice though committed", twice, "==", 0))

@@ -22,7 +22,7 @@ from penstock.faults.rows_workers import RECOVERS_IN_S as WORKER_RECOVERS_IN_S
 from penstock.faults.sessions import CLUSTER, LOCAL_SLOTS
 from penstock.faults.soak_samples import HEAP_EVERY, Sample, now_s, sample
 from penstock.faults.soak_samples import checks as checks_of_samples
-from penstock.faults.trial import warm_up
+from penstock.faults.trial import quiet, warm_up
 from penstock.faults.victims import NotInTimeError, carriers, kill, kill_worker
 from penstock.io.schedule import Schedule
 from penstock.spark.job import Job
@@ -70,8 +70,9 @@ def soak(about: Soak, schedule: Schedule, say: Callable[[str], None]) -> tuple[R
         source = flow.source(bed.source(about.seconds, schedule), name=SOURCE)
         source.batched("2 ms").task(Pass, name=TASK, parallelism=2).sink(bed.once(), name=SINK)
         job = bed.run(flow, commit=None, restarts=1000)
-        _disturb(job, about, bed.chance, say)
-        bed.end(job, DRAIN_S)
+        with quiet():
+            _disturb(job, about, bed.chance, say)
+            bed.end(job, DRAIN_S)
         about.restarts = job.metrics().restarts
         entries = bed.entries()
         items = bed.outcome()
@@ -113,7 +114,7 @@ def _result(about: Soak, entries: Entries, checks: Sequence[Check]) -> Result:
     recoveries = {victim: _recoveries(about, entries, victim) for victim in EVERY_S}
     bars = {"worker": WORKER_RECOVERS_IN_S, "executor": EXECUTOR_RECOVERS_IN_S}
     told = [
-        Check(f"bound holds again after a kill of a {victim}, median s", median(times), "<=", bars[victim])
+        Check(f"bound holds again after a kill ({victim}), median s", median(times), "<=", bars[victim])
         for victim, times in recoveries.items()
         if times
     ]

@@ -25,7 +25,7 @@ def trial(row: Row, seed: int, number: int) -> Outcome:
     before = look()
     with tempfile.TemporaryDirectory(prefix="penstock-trial-") as directory:
         bed = Bed(Path(directory), random.Random(f"{seed} {row.name} {number}"))
-        with _quiet():
+        with quiet():
             try:
                 outcome = row.run(bed)
             except Exception:  # noqa: BLE001 - a trial that breaks has failed, and the next one begins
@@ -46,7 +46,7 @@ def _broken(bed: Bed) -> Outcome:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Spark has a lot to say about what is done to it."""
     session = SparkSession.getActiveSession()
     if session is None:

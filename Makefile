@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 JAVA := $(shell find java -name '*.java' 2>/dev/null)
 
-.PHONY: setup bridge demo test test-cluster lint bench evaluation lock clean
+.PHONY: setup bridge demo test test-cluster lint bench faults soak evaluation lock clean
 
 setup: $(STAMPS)/package bridge
 
@@ -53,6 +53,14 @@ test-cluster: setup
 
 bench: setup
 	$(BIN)/penstock bench --quick
+
+# Every row of the fault table three times: about 25 minutes on two cores.
+faults: setup
+	$(BIN)/penstock faults --repeat 3 --out faults.jsonl --into docs/reliability.md
+
+# An hour of load with random kills; TRACE=FILE is a CSV of a real one (timestamp, value).
+soak: setup
+	$(BIN)/penstock soak $(if $(TRACE),--trace $(TRACE)) --out soak --into docs/reliability.md
 
 # Every application of the papers on Spark: half an hour on two cores with nothing else to do.
 evaluation: setup

@@ -14,6 +14,7 @@ from penstock.cli import (
     report,
     run,
     simulate,
+    soak,
     status,
 )
 
@@ -33,6 +34,7 @@ app.command("report")(report.command)
 app.command("demo")(demo.command)
 app.command("bench")(bench.command)
 app.command("faults")(faults.command)
+app.command("soak")(soak.command)
 app.command("evaluate")(evaluate.command)
 app.command("decide")(decide.command)
 app.command("simulate")(simulate.command)

@@ -9,6 +9,7 @@ from penstock.evaluation.part import Application, Part, Table
 from penstock.evaluation.registry import APPLICATIONS, find
 from penstock.report.grid import save
 from penstock.report.history import read_history
+from penstock.report.markdown import markdown_table, put_between
 
 BEGIN, END = "<!-- penstock evaluate: begin -->", "<!-- penstock evaluate: end -->"
 PICTURES = "pictures"
@@ -40,11 +41,7 @@ def write_document(parts: Mapping[str, Part | None], path: Path) -> None:
     for part in measured(parts):
         for picture in part.pictures:
             save(picture.draw(), pictures / f"{picture.name}.png")
-    before, _, rest = (path.read_text() if path.exists() else "").partition(BEGIN)
-    after = rest.partition(END)[2] or "\n"
-    if before and not rest:
-        before = before.rstrip("\n") + "\n\n"
-    path.write_text(f"{before}{BEGIN}\n\n{markdown(parts)}\n{END}{after}")
+    put_between(path, BEGIN, END, markdown(parts))
 
 
 def measured(parts: Mapping[str, Part | None]) -> list[Part]:
@@ -62,7 +59,7 @@ def markdown(parts: Mapping[str, Part | None]) -> str:
     blocks = [block for part in measured(parts) for block in _blocks(part)]
     checks = checks_of(parts)
     if checks:
-        blocks += ["### Bars", _markdown_table(checks_table(checks))]
+        blocks += ["### Bars", _markdown(checks_table(checks))]
     unknown = [name for name, part in parts.items() if part is None]
     if unknown:
         blocks += [f"Not measured yet: {', '.join(unknown)}."]
@@ -87,7 +84,7 @@ def _blocks(part: Part) -> list[str]:
     return [
         f"### {part.title}",
         _filled(part.about),
-        *(_markdown_table(table) for table in part.tables),
+        *(_markdown(table) for table in part.tables),
         _filled(f"What differs: {part.differs}"),
         *(f"![{picture.caption}]({PICTURES}/{picture.name}.png)" for picture in part.pictures),
     ]
@@ -97,6 +94,5 @@ def _filled(text: str) -> str:
     return textwrap.fill(text, LINE, break_long_words=False, break_on_hyphens=False)
 
 
-def _markdown_table(table: Table) -> str:
-    lines = [table.header, tuple("---" for _ in table.header), *table.rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def _markdown(table: Table) -> str:
+    return markdown_table(table.header, table.rows)

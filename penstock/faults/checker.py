@@ -12,11 +12,13 @@ from typing import Final
 
 import msgspec
 import numpy
+from numpy.typing import NDArray
 
 from penstock.testing.arrivals import Entries
 
 BOUND_MS: Final = 100.0
 WINDOW_S: Final = 0.5
+SETTLED_WINDOWS: Final = 4
 _NS_PER_S = 1e9
 
 Counts = Mapping[int, int]
@@ -47,25 +49,46 @@ def twice_though_committed(entries: Entries, committed: Counts) -> int:
     return entries.where(covered).duplicated()
 
 
-def recovered_s(entries: Entries, struck_ns: int, bound_ms: float = BOUND_MS) -> float | None:
+def recovered_s(entries: Entries, struck_ns: int) -> float | None:
     """Seconds after the fault from which on every window was held; None if that never came."""
-    first = _first_arrivals(entries)
-    after = first.where(first.due_ns >= struck_ns)
-    if not len(after):
+    held = _held(entries, struck_ns)
+    if not len(held):
         return None
-    window = ((after.due_ns - struck_ns) / (WINDOW_S * _NS_PER_S)).astype(numpy.int64)
-    totals = numpy.bincount(window, weights=after.latency_ms())
-    counts = numpy.bincount(window)
-    missed = numpy.flatnonzero(totals > bound_ms * counts)
+    missed = numpy.flatnonzero(~held)
     if not len(missed):
         return 0.0
     last = int(missed[-1])
-    return None if last == len(counts) - 1 else (last + 1) * WINDOW_S
+    return None if last == len(held) - 1 else (last + 1) * WINDOW_S
+
+
+def settled_s(entries: Entries, struck_ns: int) -> float | None:
+    """Seconds after the fault from which on the windows of two seconds were held; None if none were."""
+    row = 0
+    for place, held in enumerate(_held(entries, struck_ns).tolist()):
+        row = row + 1 if held else 0
+        if row == SETTLED_WINDOWS:
+            return (place + 1 - SETTLED_WINDOWS) * WINDOW_S
+    return None
+
+
+def held_share(entries: Entries) -> float | None:
+    """The share of all windows that were held; None without any."""
+    held = _held(entries, int(entries.due_ns.min())) if len(entries) else numpy.array([])
+    return float(held.mean()) if len(held) else None
 
 
 def remaining_s(entries: Entries, struck_ns: int) -> float:
     """For how long items still came due after the fault; 0 if it came too late to matter."""
     return max(0.0, float(entries.due_ns.max() - struck_ns) / _NS_PER_S) if len(entries) else 0.0
+
+
+def _held(entries: Entries, since_ns: int) -> NDArray[numpy.bool_]:
+    """Of each window from a time on, whether it was held; one without items was."""
+    first = _first_arrivals(entries.where(entries.due_ns >= since_ns))
+    window = ((first.due_ns - since_ns) / (WINDOW_S * _NS_PER_S)).astype(numpy.int64)
+    totals = numpy.bincount(window, weights=first.latency_ms())
+    held: NDArray[numpy.bool_] = totals <= BOUND_MS * numpy.bincount(window)
+    return held
 
 
 def _first_arrivals(entries: Entries) -> Entries:

@@ -15,12 +15,10 @@ REFUSED: Final = 2
 DEADLINE_S: Final = 20.0
 
 
-def driver_killed(bed: Bed, *, once: bool) -> Outcome:
+def driver_killed(bed: Bed) -> Outcome:
     """All of it ends; a start on the same checkpoint goes on after the last commit, and ends when told."""
-    keep = bed.once if once else bed.witness
-    keep()
-    options = ("once=true",) if once else ()
-    with driver(bed, *options) as first:
+    bed.witness()
+    with driver(bed) as first:
         wait_until(lambda: committed(bed.checkpoint), "a first commit", 90.0)
         bed.await_items(len(bed.entries()) + 600)
         bed.strike(partial(first.signal, signal.SIGKILL), 1.0, 4.0)
@@ -28,7 +26,7 @@ def driver_killed(bed: Bed, *, once: bool) -> Outcome:
         await_no_orphans(bed)
         bed.figures["orphans_end_s"] = round(time.monotonic() - began_s, 2)
     arrived = len(bed.entries())
-    with driver(bed, *options) as second:
+    with driver(bed) as second:
         bed.await_items(arrived + 1200)
         time.sleep(3.0)
         second.signal(signal.SIGTERM)
@@ -40,10 +38,10 @@ def driver_killed(bed: Bed, *, once: bool) -> Outcome:
 
 def two_drivers(bed: Bed) -> Outcome:
     """The second is refused with who holds the checkpoint; when the first is killed, it takes its place."""
-    bed.witness()
-    with driver(bed) as first:
+    bed.once()
+    with driver(bed, "once=true") as first:
         bed.await_items(600)
-        with driver(bed) as second:
+        with driver(bed, "once=true") as second:
             bed.expect("exit code of the second", second.wait(), "==", REFUSED)
         said = (bed.directory / "said").read_text()
         bed.expect("told in words", f"process {first.process.pid}" in said and "is held by" in said)
@@ -51,7 +49,7 @@ def two_drivers(bed: Bed) -> Outcome:
         bed.strike(partial(first.signal, signal.SIGKILL), 0.0, 1.0)
         first.wait()
         arrived = len(bed.entries())
-        with driver(bed) as third:
+        with driver(bed, "once=true") as third:
             bed.await_items(arrived + 1200)
             third.signal(signal.SIGTERM)
             bed.expect("exit code", third.wait(DEADLINE_S), "==", 0)
@@ -78,18 +76,7 @@ def told_to_end(bed: Bed, number: signal.Signals) -> Outcome:
 
 
 ROWS = (
-    Row(
-        "kill-driver",
-        "kill -9 the driver, and a start on the same checkpoint",
-        "own",
-        partial(driver_killed, once=False),
-    ),
-    Row(
-        "kill-driver-dedup",
-        "the same with a sink that deduplicates",
-        "own",
-        partial(driver_killed, once=True),
-    ),
+    Row("kill-driver", "kill -9 the driver, and a start on the same checkpoint", "own", driver_killed),
     Row("two-drivers", "a second driver on a checkpoint, and the first is killed", "own", two_drivers),
     Row("sigterm", "SIGTERM under load", "own", partial(told_to_end, number=signal.SIGTERM)),
     Row("ctrl-c", "Ctrl-C under load", "own", partial(told_to_end, number=signal.SIGINT)),

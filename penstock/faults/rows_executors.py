@@ -26,7 +26,7 @@ from penstock.spark.job import Job
 from penstock.spark.session import all_slots
 
 RECOVERS_IN_S: Final = 15.0
-SECONDS: Final = 22.0
+SECONDS: Final = 20.0
 NOTICED_IN_S: Final = 1.0
 STOPPED_S: Final = 20.0
 SILENT_NOTICED_IN_S: Final = 15.0

@@ -53,7 +53,7 @@ def _elastic(bed: Bed, schedule: Schedule, most: int) -> penstock.Flow:
 
 def overloaded(bed: Bed) -> Outcome:
     """Three times what all replicas can do, for three seconds; then a load that they can carry."""
-    schedule = steps([(2.0, 100.0), (3.0, 3 * REPLICAS / SERVICE_S), (12.0, 60.0)])
+    schedule = steps([(2.0, 100.0), (3.0, 3 * REPLICAS / SERVICE_S), (10.0, 60.0)])
     job = bed.run(_elastic(bed, schedule, REPLICAS), sampling=0.5)
     with alarms() as heard, memory_watched(bed):
         control = Control(job, ControlPlan("nephele", AT_ONCE, interval="1 s"))

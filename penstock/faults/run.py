@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from typing import get_args
 
 from penstock.faults.row import Outcome, Ran, Row, Where
@@ -16,13 +15,7 @@ WHERE = {
 }
 
 
-def run_rows(
-    rows: Sequence[Row],
-    seed: int,
-    repeats: int,
-    say: Say,
-    stages: Callable[[Where], AbstractContextManager[Stage]] = stage,
-) -> Iterator[Ran]:
+def run_rows(rows: Sequence[Row], seed: int, repeats: int, say: Say) -> Iterator[Ran]:
     """Each row as soon as its trials are over; `say` is told how it goes."""
     total, done = len(rows) * repeats, 0
     for where in get_args(Where):
@@ -30,7 +23,7 @@ def run_rows(
         if not here:
             continue
         say(f"{WHERE[where]}: {len(here)} rows")
-        with stages(where) as on:
+        with stage(where) as on:
             for row in here:
                 if skipped := row.lacks():
                     say(f"{row.name}: skipped, {skipped}")

@@ -64,9 +64,15 @@ def zygotes(root: int | None = None) -> list[int]:
 
 
 def workers(job: Job, task: str) -> list[int]:
-    """The processes of a task, as soon as they are known."""
-    wait_until(lambda: job.metrics().tasks[task].processes, f"a worker of {task} reports")
-    return list(job.metrics().tasks[task].processes)
+    """The processes of a task that are there, as soon as one is known."""
+    found: list[int] = []
+
+    def known() -> bool:
+        found[:] = [pid for pid in job.metrics().tasks[task].processes if processes.stat(pid) is not None]
+        return bool(found)
+
+    wait_until(known, f"a worker of {task} reports")
+    return found
 
 
 def kill(pid: int) -> None:

@@ -2,13 +2,13 @@
 
 import os
 import re
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock import processes
+from penstock.faults.leftovers import listening
 from penstock.spark.session import all_slots
 from penstock.testing.collector import Collector
 from tests.spark.items import assert_exactly_once, numbered
@@ -16,7 +16,6 @@ from tests.spark.test_crashes import same, wait_for
 
 pytestmark = pytest.mark.spark
 
-LISTENING = "0A"
 LOOPBACK = re.compile(r"^(0100007F|0{24}0100007F|0000000000000000FFFF00000100007F|0{31}1):")
 
 
@@ -62,20 +61,3 @@ def test_what_a_running_flow_listens_on(spark: SparkSession, collector: Collecto
     assert not [pid for pid in workers if by_process.get(pid)]
     beyond = [place for places in by_process.values() for place in places if not LOOPBACK.match(place)]
     assert len(beyond) == senders
-
-
-def listening(pid: int) -> list[str]:
-    """Local addresses (hexadecimal) of the listening TCP sockets of a process; none if it is gone."""
-    inodes = set()
-    for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
-        try:
-            inodes.add(descriptor.readlink().name)
-        except OSError:
-            continue
-    found = []
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == LISTENING and f"socket:[{fields[9]}]" in inodes:
-                found.append(fields[1])
-    return found

@@ -150,7 +150,7 @@ from collections import Counter
 import penstock as ps
 from penstock import processes
 from penstock.testing.collector import Collector
-from tests.spark.executors import executors
+from penstock.faults.victims import executors
 from tests.spark.items import expected
 from tests.spark.test_stop import flow
 

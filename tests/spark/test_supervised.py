@@ -98,7 +98,7 @@ import json, os, signal, sys, time
 from collections import Counter
 import penstock as ps
 from penstock.testing.collector import Collector
-from tests.spark.executors import executors
+from penstock.faults.victims import executors
 from tests.spark.items import expected, numbered
 from tests.spark.test_crashes import same
 

@@ -23,6 +23,9 @@ from penstock.testing.arrivals import Arrivals, Entries
 
 RATE_PER_S = 600.0
 END_S = 90.0
+SETTLES_S = 45.0
+HELD_S = 4.0
+_LOOK_S = 0.5
 WARM_ITEMS = 600
 W = TypeVar("W", bound=Witness)
 SOURCE, TASK, SINK = "numbers", "task", "out"
@@ -117,7 +120,7 @@ class Bed:
 
         wait_until(enough, f"{count} items arrive", END_S)
 
-    def strike(self, fault: Callable[[], Any], least_s: float = 0.5, most_s: float = 1.5) -> None:
+    def strike(self, fault: Callable[[], Any], least_s: float = 0.2, most_s: float = 1.0) -> None:
         """At a random time from now: what is committed is noted, then the fault is made."""
         wait_s = self.chance.uniform(least_s, most_s)
         time.sleep(wait_s)
@@ -132,7 +135,10 @@ class Bed:
 
     def end(self, job: Job, within_s: float = END_S) -> None:
         """Until the flow has come to its end by itself."""
-        self.checks.append(Check("ends well", float(job.await_termination(within_s)), "==", 1))
+        self._ended(job, well=job.await_termination(within_s))
+
+    def _ended(self, job: Job, *, well: bool) -> None:
+        self.expect("ends well", well)
         metrics = job.metrics()
         if metrics.restarts:
             self.figures |= {
@@ -140,6 +146,30 @@ class Bed:
                 "down_s": round(metrics.down_s, 2),
                 "told": self.notices,
             }
+
+    def settle(self, job: Job, within_s: float = SETTLES_S) -> dict[int, int]:
+        """Until the bound has held for some seconds again, then stop; how many items that must have been."""
+        assert self._struck_ns is not None, "a flow settles after a fault"
+        deadline_s = time.monotonic() + within_s
+        while time.monotonic() < deadline_s and not job.await_end(_LOOK_S):
+            entries = self.entries()
+            recovered_s = checker.recovered_s(entries, self._struck_ns)
+            if (
+                recovered_s is not None
+                and checker.remaining_s(entries, self._struck_ns) >= recovered_s + HELD_S
+            ):
+                break
+        due = self._due()
+        job.stop(END_S)
+        self._ended(job, well=job.status.state == "stopped")
+        read = committed(self.checkpoint)
+        self.expect("items read, of those due at the end", sum(read.values()), ">=", due)
+        return read
+
+    def _due(self) -> int:
+        """How many items of the source are due by now."""
+        since_s = (time.monotonic_ns() - int((self.directory / "zero").read_text())) * 1e-9
+        return int(self._sources[0].paced.schedule.items_by(since_s))
 
     def expect(self, name: str, value: float | bool | None, op: Any = "==", bar: float = 1) -> None:  # noqa: FBT001
         """A check of this row alone; a condition is to be true."""

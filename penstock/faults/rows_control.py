@@ -18,7 +18,7 @@ from penstock.faults.tasks import Slow
 from penstock.spark.job import Job
 from penstock.stats.snapshot import Snapshot
 
-SECONDS: Final = 6.5
+SECONDS: Final = 6.0
 Spoil = Callable[[Snapshot], Snapshot]
 
 

@@ -26,41 +26,39 @@ from penstock.spark.job import Job
 from penstock.spark.session import all_slots
 
 RECOVERS_IN_S: Final = 15.0
-SECONDS: Final = 20.0
 NOTICED_IN_S: Final = 1.0
 STOPPED_S: Final = 20.0
 SILENT_NOTICED_IN_S: Final = 15.0
+STOPPED_RECOVERS_IN_S: Final = 30.0
 KILLS: Final = 3
 SLOTS: Final = 12
 
 
 def executor_killed(bed: Bed) -> Outcome:
     """One of two."""
-    job = bed.flowing(bed.flow(SECONDS))
+    job = bed.flowing(bed.flow(None))
     bed.strike(partial(_kill_one, job, bed.chance))
     bed.expect("noticed after, s", _noticed_s(job), "<=", NOTICED_IN_S)
-    bed.end(job)
-    return bed.outcome()
+    return bed.outcome(counts=bed.settle(job))
 
 
 def all_executors_killed(bed: Bed) -> Outcome:
     """The flow waits until there are others."""
-    job = bed.flowing(bed.flow(SECONDS, sink=bed.once()))
+    job = bed.flowing(bed.flow(None, sink=bed.once()))
     bed.strike(_kill_all)
     bed.expect("noticed after, s", _noticed_s(job), "<=", NOTICED_IN_S)
-    bed.end(job)
-    return bed.outcome()
+    return bed.outcome(counts=bed.settle(job))
 
 
 def executors_killed_repeatedly(bed: Bed) -> Outcome:
     """One after the other, each as soon as the flow runs again."""
-    job = bed.flowing(bed.flow(SECONDS + 5 * KILLS, sink=bed.once()))
+    job = bed.flowing(bed.flow(None, sink=bed.once()))
     for kills in range(KILLS):
         bed.strike(partial(_kill_one, job, bed.chance))
         wait_until(partial(_started_again, job, kills), "the flow is started again", 60.0)
-    bed.end(job)
+    counts = bed.settle(job)
     bed.expect("restarts", job.metrics().restarts, ">=", KILLS)
-    return bed.outcome()
+    return bed.outcome(counts=counts)
 
 
 def killed_between_write_and_commit(bed: Bed) -> Outcome:
@@ -68,7 +66,7 @@ def killed_between_write_and_commit(bed: Bed) -> Outcome:
     once = bed.once()
     sink = Announced(once.directory)
     sink.announcement = bed.directory / "written"
-    job = bed.flowing(bed.flow(SECONDS, sink=sink))
+    job = bed.flowing(bed.flow(None, sink=sink))
     sink.announcement.unlink()
 
     def fault() -> None:
@@ -77,8 +75,7 @@ def killed_between_write_and_commit(bed: Bed) -> Outcome:
         _kill_all()
 
     bed.strike(fault)
-    bed.end(job)
-    return bed.outcome()
+    return bed.outcome(counts=bed.settle(job))
 
 
 def _try_to_commit(job: Job) -> None:
@@ -103,7 +100,7 @@ def ended_at_once(bed: Bed) -> Outcome:
 
 def executor_stopped(bed: Bed) -> Outcome:
     """SIGSTOP for 20 s: noticed, or caught up; what it does when it goes on is written nowhere twice."""
-    job = bed.flowing(bed.flow(SECONDS + STOPPED_S / 2, sink=bed.once()))
+    job = bed.flowing(bed.flow(None, sink=bed.once()))
     stopped = bed.chance.choice(carriers(job))
     bed.strike(lambda: os.kill(stopped, signal.SIGSTOP))
     began_s = time.monotonic()
@@ -115,9 +112,7 @@ def executor_stopped(bed: Bed) -> Outcome:
             os.kill(stopped, signal.SIGCONT)
     bed.figures["noticed_s"] = noticed_s
     bed.expect("noticed after, s, or caught up", noticed_s or 0.0, "<=", SILENT_NOTICED_IN_S)
-    bed.healed()
-    bed.end(job)
-    return bed.outcome()
+    return bed.outcome(counts=bed.settle(job))
 
 
 def clock_ahead(bed: Bed) -> Outcome:
@@ -206,7 +201,7 @@ ROWS = (
         "cluster",
         ended_at_once,
     ),
-    Row("stop-executor", "SIGSTOP an executor for 20 s", "cluster", executor_stopped, RECOVERS_IN_S),
+    Row("stop-executor", "SIGSTOP an executor for 20 s", "cluster", executor_stopped, STOPPED_RECOVERS_IN_S),
     Row(
         "clock-ahead",
         "the clock of one of two executors is 5 s ahead",

@@ -13,7 +13,7 @@ from penstock.faults.row import Outcome, Row
 from penstock.faults.tasks import Eats, Hangs, Leaks, Parent, Poisoned
 from penstock.faults.victims import kill, kill_worker, wait_until, zygotes
 
-SECONDS: Final = 6.0
+SECONDS: Final = 5.5
 RECOVERS_IN_S: Final = 3.0
 
 

@@ -114,9 +114,13 @@ def stage(where: Where) -> Iterator[Stage]:
 def _answer_questions(where: str) -> None:
     from penstock.faults.table import ROWS
 
-    penstock.session(LOCAL_SLOTS, CLUSTER if where == "cluster" else None, least=0)
+    master = CLUSTER if where == "cluster" else None
+    penstock.session(LOCAL_SLOTS, master, least=0)
     warm_up()
     for line in sys.stdin:
+        penstock.session(
+            LOCAL_SLOTS, master, least=0
+        )  # executors that the last trial has killed are there again
         question = msgspec.json.decode(line, type=Question)
         wanted = ROWS.get(question.row)
         outcome = Outcome({}, []) if wanted is None else trial(wanted, question.seed, question.number)

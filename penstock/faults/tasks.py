@@ -17,6 +17,7 @@ EVERY: Final = 100
 POISON: Final = 1000
 LARGE_BYTES: Final = 65 << 20
 LEAK_BYTES: Final = 2 << 20
+HEAVY_BYTES: Final = 20_000
 SERVICE_S: Final = 0.004
 
 
@@ -137,8 +138,8 @@ class Slow(Pass):
         super().process(item, out)
 
 
-class Kilobytes(Pass):
-    """Makes items of 1 KB, so that a queue without an end would be seen."""
+class Heavy(Pass):
+    """Makes items of 20 KB, so that a queue without an end would be seen."""
 
     def process(self, item: Stamped, out: Any) -> None:
-        super().process((*item[:4], bytes(1000)), out)
+        super().process((*item[:4], bytes(HEAVY_BYTES)), out)

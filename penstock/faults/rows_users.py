@@ -13,7 +13,7 @@ from penstock.faults.row import Outcome, Row
 from penstock.faults.sinks import Stubborn
 from penstock.faults.tasks import EVERY, Locks, Mistakes, Raises, Swells
 
-SECONDS: Final = 4.0
+SECONDS: Final = 2.5
 
 
 def put_aside(bed: Bed, task: type[Pass], problem: str, *, each: bool = True) -> Outcome:

@@ -64,14 +64,15 @@ def zygotes(root: int | None = None) -> list[int]:
 
 
 def workers(job: Job, task: str) -> list[int]:
-    """The processes of a task that are there, as soon as one is known."""
+    """The processes of a task, one for each active replica; those of replicas that moved have ended."""
     found: list[int] = []
 
     def known() -> bool:
-        found[:] = [pid for pid in job.metrics().tasks[task].processes if processes.stat(pid) is not None]
-        return bool(found)
+        of = job.metrics().tasks[task]
+        found[:] = [pid for pid in of.processes if processes.stat(pid) is not None]
+        return len(found) == of.active
 
-    wait_until(known, f"a worker of {task} reports")
+    wait_until(known, f"all workers of {task} report")
     return found
 
 

@@ -32,6 +32,7 @@ SILENT_NOTICED_IN_S: Final = 15.0
 STOPPED_RECOVERS_IN_S: Final = 30.0
 KILLS: Final = 3
 SLOTS: Final = 12
+MOVES_S: Final = 3.0
 
 
 def executor_killed(bed: Bed) -> Outcome:
@@ -213,7 +214,7 @@ ROWS = (
         "kill-worker-of-executor",
         "kill -9 a worker of the task, with two executors",
         "cluster",
-        partial(worker_killed, task=TASK),
+        partial(worker_killed, task=TASK, moves_s=MOVES_S),
         WORKER_RECOVERS_IN_S,
     ),
 )

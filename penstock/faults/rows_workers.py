@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -17,9 +18,13 @@ SECONDS: Final = 5.5
 RECOVERS_IN_S: Final = 3.0
 
 
-def worker_killed(bed: Bed, task: str) -> Outcome:
-    """One process of a task; its successor gets what was not acknowledged."""
-    job = bed.flowing(bed.flow(SECONDS))
+def worker_killed(bed: Bed, task: str, moves_s: float = 0.0) -> Outcome:
+    """One process of a task; its successor gets what was not acknowledged.
+
+    For `moves_s` after a commit, replicas may be in the move to another executor.
+    """
+    job = bed.flowing(bed.flow(SECONDS + moves_s))
+    time.sleep(moves_s)
     bed.strike(partial(kill_worker, job, task, bed.chance))
     bed.end(job)
     bed.expect("workers replaced", job.metrics().tasks[task].restarts)

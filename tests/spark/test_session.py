@@ -2,6 +2,8 @@
 
 import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -39,6 +41,23 @@ def test_a_users_own_jars_come_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(session_conf, "JAR", tmp_path / "ours.jar")
     assert session_module._jars({}) == str(tmp_path / "ours.jar")
     assert session_module._jars({"spark.jars": "theirs.jar"}) == f"{tmp_path / 'ours.jar'},theirs.jar"
+
+
+def test_a_cluster_that_is_short_of_executors_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local-cluster[2,6,1024]"))
+    answers = {
+        "_check_conf": None,
+        "_may_restart": True,
+        "_differs": False,
+        "all_slots": 0,
+        "_await_slots": 12,
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(session_module, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: cluster)
+    assert session(24, least=5) is cluster
+    with pytest.raises(FlowError, match=r"Spark has 12 task slots on local-cluster.* 13 are needed"):
+        session(24, least=13)
 
 
 @pytest.mark.spark

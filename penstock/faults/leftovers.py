@@ -66,13 +66,20 @@ def java_threads() -> list[str]:
 
 
 def private_directories() -> list[str]:
-    """Of zygotes and temporary checkpoints, where this process and its Java put them; none without Java."""
+    """Of zygotes and temporary checkpoints, where this process and its Java put them; none without Java.
+
+    One with a socket that somebody else has bound is that one's.
+    """
     if (machine := jvm()) is None:
         return []
     places = {tempfile.gettempdir(), str(machine.java.lang.System.getProperty("java.io.tmpdir"))}
     found = [entry for place in places for entry in Path(place).glob("penstock-*")]
+    ours = {path for pid in processes.tree(os.getpid()) for path in unix_sockets(pid)}
+    others = {str(Path(path).parent) for path in _bound().values() if path not in ours}
     return [
-        str(entry) for entry in found if not entry.name.startswith(("penstock-trial-", "penstock-collector-"))
+        str(entry)
+        for entry in found
+        if not entry.name.startswith(("penstock-trial-", "penstock-collector-")) and str(entry) not in others
     ]
 
 
@@ -90,13 +97,14 @@ def listening(pid: int) -> list[str]:
 
 def unix_sockets(pid: int) -> list[str]:
     """Of the Unix sockets that a process holds, those of workers, by the path that they are bound to."""
-    inodes = set(_targets(pid))
-    found = []
-    for line in Path("/proc/self/net/unix").read_text().splitlines()[1:]:
-        fields = line.split()
-        if len(fields) == 8 and f"socket:[{fields[6]}]" in inodes and "/penstock-" in fields[7]:
-            found.append(fields[7])
-    return found
+    held = set(_targets(pid))
+    return [path for socket, path in _bound().items() if socket in held]
+
+
+def _bound() -> dict[str, str]:
+    """Unix sockets of workers in this network namespace, whoever holds them, and their paths."""
+    rows = [line.split() for line in Path("/proc/self/net/unix").read_text().splitlines()[1:]]
+    return {f"socket:[{row[6]}]": row[7] for row in rows if len(row) == 8 and "/penstock-" in row[7]}
 
 
 def descriptors(pid: int) -> int:

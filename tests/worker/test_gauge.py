@@ -4,6 +4,8 @@ import os
 import resource
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import pytest
@@ -160,19 +162,29 @@ def test_what_a_timer_of_the_head_sends_on_is_no_fault_of_an_item(clock: Clock) 
     assert shown.over(os.getpid(), clock.now_ns) is None
 
 
-def test_memory_beyond_the_limit(unlimited: None) -> None:
+def take_40_mb() -> list[Over | None]:
+    """What is over before and after that, and when a task with a limit of its own has joined."""
     shown = gauge(memory="20 MB")
     shown.limit_memory([20_000_000])
-    assert shown.over(os.getpid(), time.monotonic_ns()) is None
+    found = [shown.over(os.getpid(), time.monotonic_ns())]
     held = bytearray(b"x") * 40_000_000
-    over = shown.over(os.getpid(), time.monotonic_ns())
+    found.append(shown.over(os.getpid(), time.monotonic_ns()))
+    shown.limit_memory([20_000_000, 60_000_000])
+    found.append(shown.over(os.getpid(), time.monotonic_ns()))
+    assert len(held) == 40_000_000
+    return found
+
+
+def test_memory_beyond_the_limit() -> None:
+    """In a process of its own: the memory of this one goes up and down with the tests before."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        before, over, joined = pool.submit(take_40_mb).result()
+    assert before is None
     assert over is not None
     assert (over.task, over.item) == ("head", -1)
     assert over.problem.startswith("its worker used 4")
     assert over.problem.endswith(" MB, more than its memory=20 MB")
-    shown.limit_memory([20_000_000, 60_000_000])
-    assert shown.over(os.getpid(), time.monotonic_ns()) is None, "the limits of a chain add up"
-    assert len(held) == 40_000_000
+    assert joined is None, "the limits of a chain add up"
 
 
 def test_far_too_much_at_once_cannot_be_had(unlimited: None) -> None:

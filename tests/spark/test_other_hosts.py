@@ -12,7 +12,7 @@ import pytest
 from penstock.faults.hosts import Hosts, cannot_make_hosts
 from penstock.faults.standalone import standalone
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SCRIPT = """
 import json, os, sys, time

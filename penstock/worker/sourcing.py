@@ -13,7 +13,7 @@ from penstock.io.pauses import pause_s
 from penstock.io.protocol import Reader, Source, SourceClock
 from penstock.stats.sampling import Sampler, affordable
 from penstock.wire.frames import END, Inbox
-from penstock.wire.ids import ItemId, origin_of
+from penstock.wire.ids import origin_of
 from penstock.wire.orders import Position, SourceOrder
 from penstock.worker.measurements import Measurements
 from penstock.worker.outbox import Outbox
@@ -139,6 +139,7 @@ class Sourcing:
     def _send(self, items: list[Any], due_ns: list[int] | None, ordinal: int) -> None:
         streams = self._outbox.streams
         with_ids = self._outbox.with_ids
+        played_back = self._reader.ids if isinstance(self._reader, LettersReader) else None
         self._outbox.emitted_ns = self._emitted_ns(due_ns, 0)
         sampled = iter(self._sampler.places(len(items)))
         next_sampled = next(sampled, None)
@@ -151,15 +152,10 @@ class Sourcing:
                 self._measured.sent_late(emitted_ns - due_at_ns)
                 origin_ns = self._outbox.time.of(due_at_ns)
             if with_ids or origin_ns is not None or self._outbox.origin_ns is not None:
-                self._outbox.begin_item(self._id(ordinal, index) if with_ids else None, origin_ns)
+                item_id = (self._origin, ordinal + index) if played_back is None else played_back[index]
+                self._outbox.begin_item(item_id if with_ids else None, origin_ns)
             for stream in streams:
                 stream.put(item)
-
-    def _id(self, ordinal: int, index: int) -> ItemId | None:
-        """Items of a source that plays something back have ids of their own."""
-        if isinstance(self._reader, LettersReader):
-            return self._reader.ids[index]
-        return self._origin, ordinal + index
 
     def _emitted_ns(self, due_ns: list[int] | None, index: int) -> int:
         """When an item would have been sent without the pause, which counts as time in its envelope."""

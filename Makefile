@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 JAVA := $(shell find java -name '*.java' 2>/dev/null)
 
-.PHONY: setup bridge demo test test-cluster lint bench faults soak evaluation lock clean
+.PHONY: setup bridge demo demo-kafka test test-cluster lint bench faults soak evaluation lock clean
 
 setup: $(STAMPS)/package bridge
 
@@ -20,13 +20,18 @@ $(STAMPS)/jdk: $(STAMPS)/python
 	scripts/install_jdk.sh
 	touch $@
 
-$(STAMPS)/package: pyproject.toml hatch_build.py $(STAMPS)/locked $(STAMPS)/jdk
+$(STAMPS)/package: pyproject.toml hatch_build.py hatch_readme.py $(STAMPS)/locked $(STAMPS)/jdk
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
 	touch $@
 
 # For tests only; without it those of the reports' pages are skipped.
 $(STAMPS)/chromium: scripts/install_chromium.sh $(STAMPS)/python
 	scripts/install_chromium.sh
+	touch $@
+
+# For tests and demo-kafka only; without it those that need a broker are skipped.
+$(STAMPS)/broker: penstock/testing/kafka_jars.txt $(STAMPS)/package
+	-$(BIN)/python -c "from penstock.testing.kafka_jars import cached_jars; cached_jars()"
 	touch $@
 
 bridge: $(STAMPS)/bridge
@@ -38,13 +43,17 @@ $(STAMPS)/bridge: $(JAVA) penstock/spark/build_bridge.py $(STAMPS)/package
 demo: setup
 	$(BIN)/penstock demo
 
+# From topic to topic, on a broker of its own, for half a minute.
+demo-kafka: setup $(STAMPS)/broker
+	$(BIN)/penstock demo-kafka
+
 lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint $(STAMPS)/chromium
+test: lint $(STAMPS)/chromium $(STAMPS)/broker
 	$(BIN)/python -m pytest
 
 # The tests of the runtime once more, with two executors in processes of their own.
@@ -69,7 +78,7 @@ evaluation: setup
 # Run after changing the dependencies in pyproject.toml; the lock file must not depend on this machine.
 lock: $(STAMPS)/python
 	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links \
-		--extra apps --extra arrow --extra livestream --extra metrics --extra report --extra bench --extra dev --output-file requirements.lock pyproject.toml
+		--extra apps --extra arrow --extra kafka --extra livestream --extra metrics --extra report --extra bench --extra dev --output-file requirements.lock pyproject.toml
 
 clean:
 	rm -rf build dist penstock/spark/jars penstock/bench/jars .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

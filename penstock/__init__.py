@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.flow import Flow, FlowError, elastic, task
+from penstock.flow import Flow, FlowError, Out, Output, Record, elastic, retry, task
 from penstock.flow.errors import JobFailed
-from penstock.io import dedup_jsonl, jsonl, paced, replay
+from penstock.io import dedup_jsonl, jsonl, kafka, msgspec_codec, paced, replay, secret, to_kafka
 
 if TYPE_CHECKING:
     from penstock.spark.dead_letters import replay_dead_letters
@@ -19,15 +19,23 @@ __all__ = [
     "FlowError",
     "Job",
     "JobFailed",
+    "Out",
+    "Output",
+    "Record",
     "dedup_jsonl",
     "elastic",
     "jsonl",
+    "kafka",
+    "msgspec_codec",
     "paced",
     "replay",
     "replay_dead_letters",
+    "retry",
     "run",
+    "secret",
     "session",
     "task",
+    "to_kafka",
 ]
 
 _LAZY = {

@@ -36,12 +36,14 @@ def system() -> str:
     return f"{boot} {(PROC / 'self/ns/pid').readlink()}"
 
 
+def all_pids() -> list[int]:
+    """Every process that can be seen from here."""
+    return [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
+
+
 def tree(root: int) -> list[int]:
     """A process and all its descendants."""
-    parents = {}
-    for entry in PROC.iterdir():
-        if entry.name.isdigit() and (fields := stat(int(entry.name))) is not None:
-            parents[int(entry.name)] = int(fields[1])
+    parents = {pid: int(fields[1]) for pid in all_pids() if (fields := stat(pid)) is not None}
     found, frontier = [root], [root]
     while frontier:
         frontier = [pid for pid, parent in parents.items() if parent in frontier]

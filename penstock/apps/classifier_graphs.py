@@ -16,7 +16,7 @@ TASKS = ("topic", "subtopic", "category", "subcategory")
 
 
 def row(
-    tweets: Paced,
+    tweets: Paced[Labelled],
     sink: Any,
     *,
     replicas: Parallelism | int,
@@ -37,7 +37,7 @@ def row(
 
 
 def branches(
-    tweets: Paced,
+    tweets: Paced[Labelled],
     sink: Any,
     *,
     replicas: Parallelism | int,
@@ -54,7 +54,7 @@ def branches(
     source = flow.source(tweets, name="source")
     kind = source.task(Kind(tweets_per_s), name="kind", parallelism=replicas)
 
-    def then(before: Output, work: Callable[[Labelled], Labelled], name: str) -> Output:
+    def then(before: Output[Labelled], work: Callable[[Labelled], Labelled], name: str) -> Output[Labelled]:
         return before.map(RateLimited(work, tweets_per_s), name=name, parallelism=replicas)
 
     news = then(then(kind, Classify(before=1), "topic"), Classify(before=1), "subtopic")

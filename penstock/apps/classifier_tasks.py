@@ -1,6 +1,5 @@
 """The tasks of the topic classifier."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,6 +7,7 @@ from penstock.apps.classifier_keywords import next_label
 from penstock.apps.rate_limited import RateLimit
 from penstock.apps.sentiment import sentiment
 from penstock.apps.texts import text
+from penstock.flow import Out
 
 PERSONAL = frozenset(
     ("i", "i'm", "i'd", "i've", "my", "me", "we", "our", "us", "think", "feel", "love", "hate", "like", "so")
@@ -62,7 +62,7 @@ class Kind:
     def __init__(self, tweets_per_s: float | None = None) -> None:
         self._limit = RateLimit(tweets_per_s)
 
-    def process(self, item: Labelled, out: Callable[[Labelled, str], None]) -> None:
+    def process(self, item: Labelled, out: Out[Labelled]) -> None:
         begun_s = self._limit.begin()
         opinion = is_opinion(item.text)
         self._limit.end(begun_s)

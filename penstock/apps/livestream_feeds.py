@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import av
 import numpy as np
@@ -89,7 +89,7 @@ class Cameras:
 class Feeds:
     """A source of one split: the packets of an instant have the same due time."""
 
-    instants: Paced
+    instants: Paced[list[Packet]]
     name: str = "packets"
 
     @property
@@ -107,18 +107,19 @@ class Feeds:
 class FeedsReader:
     """Takes instants apart; an instant is read whole or not at all."""
 
-    instants: PacedReader
+    instants: PacedReader[list[Packet]]
 
     @property
     def offset(self) -> int:
         return self.instants.offset
 
-    def read(self, limit: int, wait_s: float) -> tuple[list[Any], list[int] | None] | None:
+    def read(self, limit: int, wait_s: float) -> tuple[list[Packet], list[int] | None] | None:
         found = self.instants.read(max(1, limit // FEEDS), wait_s)
-        if found is None or found[1] is None:
-            return found
-        due = [at for at in found[1] for _ in range(FEEDS)]
-        return [packet for instant in found[0] for packet in instant], due
+        if found is None:
+            return None
+        instants, due_ns = found
+        packets = [packet for instant in instants for packet in instant]
+        return packets, None if due_ns is None else [at for at in due_ns for _ in range(FEEDS)]
 
     def close(self) -> None:
         self.instants.close()

@@ -51,7 +51,7 @@ class Merger:
     yet, after a change of the process in the middle of an instant, is grey.
     """
 
-    latency = "read_write"
+    latency_kind = "read_write"
 
     def open(self, context: Any) -> None:  # noqa: ARG002
         self._pictures: dict[int, dict[int, Picture]] = {}

@@ -6,7 +6,10 @@ small machine.
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 # A process that was held up for longer does not make up for all of it at once.
 LONGEST_DEBT_S = 0.01
@@ -48,14 +51,14 @@ class RateLimit:
         self._debt_s = min(LONGEST_DEBT_S, self._clock() - begun_s - wanted_s)
 
 
-class RateLimited:
+class RateLimited(Generic[Item, Made]):
     """A function of an item, limited to so many items a second in each replica."""
 
-    def __init__(self, function: Callable[[Any], Any], items_per_s: float | None) -> None:
+    def __init__(self, function: Callable[[Item], Made], items_per_s: float | None) -> None:
         self._function = function
         self._limit = RateLimit(items_per_s)
 
-    def __call__(self, item: Any) -> Any:
+    def __call__(self, item: Item) -> Made:
         begun_s = self._limit.begin()
         result = self._function(item)
         self._limit.end(begun_s)

@@ -1,6 +1,5 @@
-"""What a live view needs of arrivals: the latency of each interval, and what is missing or came twice."""
+"""What a live view needs of arrivals: the latency of each second's items, what is missing or came twice."""
 
-import math
 from dataclasses import dataclass, field
 
 import numpy
@@ -8,20 +7,19 @@ from numpy.typing import NDArray
 
 from penstock.testing.arrivals import Entries
 
-GROWTH = 1 << 16
+NS_PER_S = 1_000_000_000
+OVERDUE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """What arrived between two looks; latencies are None if nothing did."""
+class Second:
+    """The items that were due in one second of the run; latencies are None if none of them has arrived."""
 
-    time_s: float
+    number: int
     offered_per_s: float
-    arrived_per_s: float
     mean_ms: float | None
     p95_ms: float | None
     p99_ms: float | None
-    replicas: int
 
     def held(self, bound_ms: float) -> bool | None:
         """Whether the mean latency was within the bound; None if nothing arrived."""
@@ -30,41 +28,41 @@ class Interval:
 
 @dataclass
 class Tally:
-    """Counts the arrivals of every item of one source partition by its index."""
+    """Arrivals from one source partition: latencies by the second in which items were due, and who came."""
 
-    counts: NDArray[numpy.int64] = field(default_factory=lambda: numpy.zeros(GROWTH, numpy.int64))
-    arrived: int = 0
-    primes: int = 0
+    zero_ns: int | None = None
+    _latency_ms: dict[int, list[NDArray[numpy.float64]]] = field(default_factory=dict)
+    _indexes: list[NDArray[numpy.int64]] = field(default_factory=list)
 
     def add(self, entries: Entries) -> None:
-        """Take in new arrivals."""
+        """Take in new arrivals; the first of them says when the run began."""
         if not len(entries):
             return
-        needed = int(entries.index.max()) + 1
-        if needed > len(self.counts):
-            room = math.ceil(needed / GROWTH) * GROWTH
-            self.counts = numpy.concatenate([self.counts, numpy.zeros(room - len(self.counts), numpy.int64)])
-        numpy.add.at(self.counts, entries.index, 1)
-        self.arrived += len(entries)
-        self.primes += int(entries.mark.sum())
+        if self.zero_ns is None:
+            self.zero_ns = int(entries.due_ns.min())
+        self._indexes.append(entries.index)
+        due_s = (entries.due_ns - self.zero_ns) // NS_PER_S
+        latency_ms = entries.latency_ms()
+        for number in numpy.unique(due_s):
+            self._latency_ms.setdefault(int(number), []).append(latency_ms[due_s == number])
+
+    def second(self, number: int, offered_per_s: float) -> Second:
+        """The items due in that second, as far as they have arrived."""
+        if number not in self._latency_ms:
+            return Second(number, offered_per_s, None, None, None)
+        latency_ms = numpy.concatenate(self._latency_ms[number])
+        p95, p99 = (float(value) for value in numpy.percentile(latency_ms, [95, 99]))
+        return Second(number, offered_per_s, float(latency_ms.mean()), p95, p99)
 
     def missing(self, expected: int) -> int:
         """How many of the first `expected` items have not arrived."""
-        beyond = max(0, expected - len(self.counts))
-        return beyond + int(numpy.count_nonzero(self.counts[:expected] == 0))
+        arrived = self._arrived()
+        return expected - int(numpy.count_nonzero(numpy.unique(arrived) < expected))
 
     def duplicated(self) -> int:
         """How many arrivals were not the first of their item."""
-        return int(numpy.maximum(self.counts - 1, 0).sum())
+        arrived = self._arrived()
+        return len(arrived) - len(numpy.unique(arrived))
 
-
-def interval(
-    entries: Entries, *, time_s: float, span_s: float, offered_per_s: float, replicas: int
-) -> Interval:
-    """Latency figures of the arrivals of one interval."""
-    mean = p95 = p99 = None
-    if len(entries):
-        latency_ms = entries.latency_ms()
-        mean = float(latency_ms.mean())
-        p95, p99 = (float(value) for value in numpy.percentile(latency_ms, [95, 99]))
-    return Interval(time_s, offered_per_s, len(entries) / span_s, mean, p95, p99, replicas)
+    def _arrived(self) -> NDArray[numpy.int64]:
+        return numpy.concatenate([numpy.empty(0, numpy.int64), *self._indexes])

@@ -49,17 +49,17 @@ class PartialCounts:
         self._limit = RateLimit(words_per_s)
         self._counts: Counter[str] = Counter()
 
-    def process(self, item: str, out: Callable[[Any], None]) -> None:  # noqa: ARG002 - sent by the timer
+    def process(self, item: str, out: Callable[[dict[str, int]], None]) -> None:  # noqa: ARG002 - sent by the timer
         begun_s = self._limit.begin()
         self._counts[item] += 1
         self._limit.end(begun_s)
 
-    def timer(self, out: Callable[[Any], None]) -> None:
+    def timer(self, out: Callable[[dict[str, int]], None]) -> None:
         if self._counts:
             out(dict(self._counts))
             self._counts.clear()
 
-    def close(self, out: Callable[[Any], None]) -> None:
+    def close(self, out: Callable[[dict[str, int]], None]) -> None:
         self.timer(out)
 
 

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.bench.latency_summary import LatencySummary
 from penstock.spark.build_bridge import BENCH_JAR
-from penstock.spark.session import session, silenced
+from penstock.spark.session import session
+from penstock.spark.spark_logs import silenced
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,4 +1,4 @@
-"""Bench `control`: the closed loop on real Spark, held against the bars it must keep.
+"""The closed loop on real Spark, held against the bars it must keep.
 
 Nothing is tuned per run: the settings are those of `penstock.control.live_settings` for every experiment. The
 rules of docs/bench.md hold: open loop, latency from due time to sink, every item accounted for.

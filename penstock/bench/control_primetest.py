@@ -104,7 +104,7 @@ def contest(chosen: Contest, effort: Effort) -> dict[str, ControlledRun]:
     return {policy: one_run(chosen, policy, chosen.schedule) for policy in policies}
 
 
-def one_run(chosen: Contest, policy: str, schedule: Schedule) -> ControlledRun:
+def one_run(chosen: Contest, policy: str, schedule: Schedule, *settings: str) -> ControlledRun:
     """A load under one policy; `static` has all replicas from the beginning."""
     first = chosen.most if policy == "static" else chosen.first
     with Ledger() as ledger:
@@ -118,7 +118,7 @@ def one_run(chosen: Contest, policy: str, schedule: Schedule) -> ControlledRun:
             items_per_s=chosen.items_per_s,
             number_bytes=chosen.number_bytes,
         )
-        return controlled_run(flow, ledger, control_plan(policy))
+        return controlled_run(flow, ledger, control_plan(policy, *settings))
 
 
 def outcome(chosen: Contest, one: ControlledRun) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy
 
 from penstock import Flow, run
 from penstock.bench.windows import CpuSpan
-from penstock.control.control import Control, ControlPlan
+from penstock.control.control_plan import ControlPlan
 from penstock.control.decision_log import Entry
 from penstock.control.loop import Cycle
 from penstock.processes import cpu_s
@@ -19,7 +19,6 @@ from penstock.testing import Ledger
 from penstock.testing.arrivals import Entries, arrivals
 
 NS_PER_S = 1_000_000_000
-JOIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +98,13 @@ def controlled_run(
 ) -> ControlledRun:
     """Run a flow to its end, or until `meanwhile` is done with it."""
     cpu_before_s = cpu_s()
-    job = run(flow)
-    control = Control(job, plan)
+    job = run(flow, policy=plan.policy, settings=plan.settings, interval=plan.interval)
+    control = job.control
+    assert control is not None, "flows of benches have constraints"
     if meanwhile is not None:
         meanwhile(job)
         job.stop()
     job.await_termination()
-    control.join(JOIN_S)
     entries = arrivals(ledger)
     began_ns = int(entries.due_ns.min())
     tasks = job.metrics().tasks

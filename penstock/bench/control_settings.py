@@ -1,6 +1,6 @@
 """How flows are controlled in bench `control`: live settings, and a short interval, in every experiment."""
 
-from penstock.control.control import ControlPlan
+from penstock.control.control_plan import ControlPlan
 
 INTERVAL_S = 2.0
 POLICIES = ("nephele", "static", "ds2", "mape", "threshold")

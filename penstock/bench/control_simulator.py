@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.bench.harness import Check, ratio
-from penstock.control.control import ControlPlan
+from penstock.control.control_plan import ControlPlan
 from penstock.control.loop import Cycle
 from penstock.policy.measured import sequence_latency_ms
 from penstock.sim.recorded import recorded_model

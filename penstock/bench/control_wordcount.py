@@ -16,9 +16,8 @@ import penstock
 from penstock.apps.primetest import drop
 from penstock.apps.wordcount import WORDS_PER_SENTENCE, wordcount_flow
 from penstock.bench.baselines import bench_session
-from penstock.bench.control_settings import control_plan
+from penstock.bench.control_settings import INTERVAL_S
 from penstock.bench.harness import Check, Effort
-from penstock.control.control import Control
 from penstock.control.loop import Cycle
 
 SENTENCES_PER_S = 50.0
@@ -77,12 +76,11 @@ def one_run(first: tuple[int, int], seconds: float) -> Turn:
         splitter_per_s=SPLITTER_PER_S,
         counter_per_s=COUNTER_PER_S,
     )
-    job = penstock.run(flow)
-    control = Control(job, control_plan("ds2"))
+    job = penstock.run(flow, policy="ds2", interval=INTERVAL_S)
     time.sleep(seconds)
     job.stop()
-    control.join(10.0)
-    return Turn(control.cycles())
+    assert job.control is not None, "ds2 decides"
+    return Turn(job.control.cycles())
 
 
 def summarise(turns: dict[str, Turn]) -> tuple[dict[str, Any], list[Check]]:

@@ -1,4 +1,4 @@
-"""CPU per item at 10,000 items/s: envelopes of 100 ms against items shipped one by one."""
+"""CPU per item at 10,000 items/s: envelopes of 100 ms against items shipped one by one, and a batch task."""
 
 import time
 
@@ -14,13 +14,15 @@ LIFETIMES = {"at_once": "0 ms", "after_100_ms": "100 ms"}
 
 
 def bench(effort: Effort) -> Result:
-    """One job; CPU of everything it consists of: driver, Spark's JVM, workers."""
+    """Two jobs, one after the other; CPU of all they consist of: driver, Spark's JVM, workers."""
     turns, settle_s, window_s = (1, 4.0, 8.0) if effort is Effort.QUICK else (3, 8.0, 15.0)
     bench_session(SLOTS)
-    job = penstock.run(flow(RATE_PER_S))
-    time.sleep(settle_s)
-    windows = lifetimes_in_turn(job, LIFETIMES, turns=turns, settle_s=settle_s, window_s=window_s)
-    job.stop()
+    windows: dict[str, list[Window]] = {}
+    for in_batches, lifetimes in ((False, LIFETIMES), (True, {"batches": LIFETIMES["after_100_ms"]})):
+        job = penstock.run(flow(RATE_PER_S, in_batches=in_batches))
+        time.sleep(settle_s)
+        windows |= lifetimes_in_turn(job, lifetimes, turns=turns, settle_s=settle_s, window_s=window_s)
+        job.stop()
     return summarise(windows)
 
 
@@ -35,6 +37,7 @@ def summarise(windows: dict[str, list[Window]]) -> Result:
     figures = {
         "at_once_cpu_us_per_item": at_once,
         "after_100_ms_cpu_us_per_item": batched,
+        "batches_cpu_us_per_item": median(costs["batches"]),
         "turns_cpu_us_per_item": costs,
         "turns_items_per_s": rates,
     }

@@ -8,8 +8,10 @@ from enum import Enum
 from typing import Any, Literal
 
 import msgspec
-from rich.console import Console, Group
+from rich.console import Console
 from rich.table import Table
+
+from penstock.bench.tables import shown, tables
 
 Operator = Literal["<=", "<", ">=", ">", "=="]
 OPERATORS: Mapping[Operator, Callable[[float, float], bool]] = {
@@ -63,15 +65,18 @@ class Result:
         return msgspec.json.encode(whole).decode()
 
     def show(self, console: Console) -> None:
-        """Readable tables."""
-        figures = Table("figure", "value", title=f"bench {self.bench}", title_justify="left")
-        for name, value in self.figures.items():
-            figures.add_row(name, _shown(value))
-        checks = Table("check", "value", "", "bar", "")
+        """For people."""
+        for table in tables(self.figures, self.bench):
+            console.print(table)
+        if not self.checks:
+            return
+        checks = Table("check", title=f"{self.bench}: {'ok' if self.ok else 'FAILED'}", title_justify="left")
+        for heading in ("value", "bar", ""):
+            checks.add_column(heading, justify="right")
         for check in self.checks:
             verdict = "[green]ok" if check.ok else "[red]FAILED"
-            checks.add_row(check.name, _shown(check.value), check.op, _shown(check.bar), verdict)
-        console.print(Group(figures, checks))
+            checks.add_row(check.name, shown(check.value), f"{check.op} {shown(check.bar)}", verdict)
+        console.print(checks)
 
 
 Bench = Callable[[Effort], Result]
@@ -85,13 +90,3 @@ def median(values: Sequence[float]) -> float | None:
 def ratio(above: float | None, below: float | None) -> float | None:
     """None if one of them was not measured, or there is nothing to divide by."""
     return above / below if above is not None and below else None
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.4g}"
-    if isinstance(value, dict):
-        return "\n".join(f"{name}: {_shown(inner)}" for name, inner in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_shown, value))
-    return str(value)

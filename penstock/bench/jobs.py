@@ -5,12 +5,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
+from penstock.orphans import end_with
 from penstock.policy.registry import create_from_settings
 from penstock.sim.memory import keep_freed_memory
 from penstock.sim.model import FlowModel
 from penstock.sim.run import Run, simulate
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,12 @@ class Job:
     seed: int = 1
 
 
-def run_all(jobs: Mapping[str, Job]) -> dict[str, Run]:
+def run_all(jobs: Mapping[K, Job]) -> dict[K, Run]:
     """All runs by name."""
     processes = min(os.cpu_count() or 1, len(jobs))
     if processes < 2:
         return {name: run_one(job) for name, job in jobs.items()}
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), end_with, (os.getpid(),)) as pool:
         waiting = {name: pool.submit(run_one, job) for name, job in jobs.items()}
         return {name: future.result() for name, future in waiting.items()}
 

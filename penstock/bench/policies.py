@@ -1,4 +1,4 @@
-"""Bench `policies`: the papers' experiments on the simulated engine, beside the papers' own figures.
+"""The papers' experiments on the simulated engine, beside the papers' own figures.
 
 Nothing is tuned per run: workload constants and policy settings are fixed in `penstock.sim.workloads` and
 `experiments`. Nephele has the queue limit of its public code, and twice the formulas as printed beside it.

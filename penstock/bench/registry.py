@@ -11,6 +11,7 @@ BENCHES = {
     "latency": "penstock.bench.latency",
     "throughput": "penstock.bench.throughput",
     "cpu": "penstock.bench.cpu",
+    "codecs": "penstock.bench.codecs",
     "idle": "penstock.bench.idle",
     "overhead": "penstock.bench.overhead",
     "switch": "penstock.bench.switch",
@@ -19,10 +20,11 @@ BENCHES = {
     "simulator": "penstock.bench.simulator",
     "policies": "penstock.bench.policies",
     "control": "penstock.bench.control",
+    "ablation": "penstock.bench.ablation",
 }
 
 
-WITH_EXPERIMENTS = ("control",)
+WITH_EXPERIMENTS = ("control", "ablation")
 """Benches whose experiments can be run alone."""
 
 

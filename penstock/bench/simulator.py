@@ -1,4 +1,4 @@
-"""Bench `simulator`: how fast PrimeTest at paper scale is simulated, in how much memory, and how exactly.
+"""How fast PrimeTest at paper scale is simulated, in how much memory, and how exactly.
 
 Speed is items per second of CPU time: the simulator uses one core, and on a machine with other work the wall
 clock measures them too (it is reported beside). Memory is the growth of the process after the first part.

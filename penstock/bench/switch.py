@@ -2,14 +2,14 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import penstock
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Result
 from penstock.testing import Ledger, stamped
 from penstock.testing.arrivals import Entries, arrivals
-from penstock.worker.context import Context, Out
+from penstock.testing.ledger import Stamped
+from penstock.worker.context import Context
 
 RATE_PER_S = 2000.0
 MANY, FEW = 8, 2
@@ -26,7 +26,7 @@ class Through:
     def open(self, context: Context) -> None:
         self.replica = context.replica
 
-    def process(self, item: Any, out: Out) -> None:
+    def process(self, item: Stamped, out: penstock.Out[Stamped]) -> None:
         partition, index, due_ns, _, payload = item
         out((partition, index, due_ns, self.replica, payload))
 

@@ -11,15 +11,16 @@ from penstock.bench.against import TURNS
 from penstock.bench.harness import Effort, Result
 from penstock.bench.registry import BENCHES, find
 from penstock.cli.bench_against import compare
-from penstock.cli.errors import user_errors
-
-FAILED = 1
+from penstock.cli.completion import benches
+from penstock.cli.errors import FAILED, user_errors
 
 
 def command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help=f"Of {', '.join(BENCHES)}; all if left out."),
+        typer.Argument(
+            metavar="[NAME]...", help=f"Of {', '.join(BENCHES)}; all if left out.", autocompletion=benches
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per bench.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Under a minute each, and less certain.")] = False,
@@ -43,9 +44,9 @@ def command(
         if turns is not None:
             raise typer.BadParameter("goes with --against only", param_hint="--turns")
         with user_errors(console):
-            benches = [find(name, only or ()) for name in names or BENCHES]
+            chosen = [find(name, only or ()) for name in names or BENCHES]
         effort = Effort.QUICK if quick else Effort.FULL
-        ok = _shown((bench(effort) for bench in benches), as_json=as_json)
+        ok = _shown((bench(effort) for bench in chosen), as_json=as_json)
     else:
         if only:
             raise typer.BadParameter(

@@ -33,16 +33,19 @@ def control_view(snapshot: Snapshot, entries: Sequence[Entry]) -> RenderableType
 
 
 def _constraints(snapshot: Snapshot) -> Table:
-    table = _table("constraint", "measured ms", "bound ms", "used", "")
+    table = _table("constraint", "mean ms", "p95", "p99", "bound ms", "used", "")
     table.columns[-1].justify = "left"
     for constraint in snapshot.constraints:
-        latency_ms = sequence_latency_ms(snapshot, constraint)
+        judged_ms = constraint.mean_ms
+        latency_ms = sequence_latency_ms(snapshot, constraint) if judged_ms is None else judged_ms
         used = None if latency_ms is None else latency_ms / constraint.latency_ms
         style = "red" if used is not None and used > 1 else "green"
         filled = 0 if used is None else min(_BAR, round(used * _BAR))
         table.add_row(
             str(constraint.name),
             _number(latency_ms),
+            _number(constraint.p95_ms),
+            _number(constraint.p99_ms),
             _number(constraint.latency_ms),
             Text("not measured" if used is None else f"{used:.0%}", style=style),
             Text("━" * filled + "·" * (_BAR - filled), style=style),

@@ -8,19 +8,23 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
+from rich.console import Console
 
 from penstock.cli.decide_explain import explain_decision, explain_parameters, explain_policy
-from penstock.control.recording_header import decode_header
+from penstock.cli.errors import BAD_INPUT, tell_error
+from penstock.control.decider import Decider
+from penstock.control.live_policy import as_run as decided_as_run
+from penstock.control.recorded_snapshot import RecordedSnapshot, decode_recorded
+from penstock.control.recording import RecordedRun, decode_line
+from penstock.control.recording_header import RecordingHeader
 from penstock.policy.decision import encode_decision
 from penstock.policy.guards.compose import guarded
 from penstock.policy.guards.parameters import GuardParameters
 from penstock.policy.parameters import SettingError, parse_settings
 from penstock.policy.port import Policy
 from penstock.policy.registry import UnknownPolicyError, create_policy, parameters_type, policy_names
-from penstock.stats.snapshot import Snapshot, SnapshotError, decode_snapshot
 
 STANDARD_INPUT = "-"
-BAD_INPUT = 2
 
 
 class InputError(ValueError):
@@ -34,14 +38,25 @@ def command(
     ] = None,
     *,
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help=f"One of {', '.join(policy_names())}.")
-    ],
+        str | None,
+        typer.Option(
+            "--policy", metavar="NAME", help=f"One of {', '.join(policy_names())}; see also --as-run."
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter, for example ds2.min_change=2."),
     ] = None,
     guards: Annotated[
         bool, typer.Option("--guards", help="Hold the policy back as the controller would.")
+    ] = False,
+    as_run: Annotated[
+        bool,
+        typer.Option(
+            "--as-run",
+            help="Decide exactly as `penstock run` did: policy, settings, guards, slots and boundaries of the"
+            " recording. With --policy: as it would have decided there.",
+        ),
     ] = False,
     explain: Annotated[
         bool,
@@ -55,29 +70,47 @@ def command(
     Without a snapshot, --explain lists the policy's formula and parameters.
     """
     try:
-        inside, used, groups = _prepared(policy, settings or [], guards=guards)
         runs = [] if snapshot is None else _runs(snapshot)
-        if snapshot is None and not explain:
+        if snapshot is None and (as_run or not explain):
             raise InputError("SNAPSHOT is missing; name a file, or - for standard input")
+        if as_run:
+            deciding = _as_run(runs, policy, settings or [], guards=guards)
+            about = []
+        else:
+            inside, used, groups = _prepared(policy, settings or [], guards=guards)
+            deciding = [used for _ in runs]
+            about = [explain_policy(inside), explain_parameters(groups)]
     except (InputError, SettingError, UnknownPolicyError) as error:
-        typer.echo(f"penstock decide: {error}", err=True)
+        tell_error(Console(stderr=True), str(error))
         raise typer.Exit(BAD_INPUT) from None
-    for run in runs:
-        memory = used.initial_memory()
-        for one in run:
-            decision, memory = used.decide(one, memory)
+    for run, used in zip(runs, deciding, strict=True):
+        decider = Decider(used)
+        for one in run.snapshots:
+            decision = decider.decide(one.snapshot, one.stood_still_ms if as_run else None)
             typer.echo(encode_decision(decision).decode())
             if explain:
-                typer.echo(explain_decision(one, decision))
-    if explain:
-        typer.echo(explain_policy(inside))
-        typer.echo(explain_parameters(groups))
+                typer.echo(explain_decision(one.snapshot, decision))
+    for words in about if explain else []:
+        typer.echo(words)
+
+
+def _as_run(
+    runs: list[RecordedRun], policy: str | None, settings: list[str], *, guards: bool
+) -> list[Policy[Any]]:
+    """Who decides about each run of a recording."""
+    if guards:
+        raise InputError("--as-run has the guards already; leave --guards out")
+    if policy is None and settings:
+        raise InputError("--as-run has the settings of the recording; --set needs --policy")
+    return [decided_as_run(run.header, policy, settings) for run in runs]
 
 
 def _prepared(
-    name: str, settings: list[str], *, guards: bool
+    name: str | None, settings: list[str], *, guards: bool
 ) -> tuple[Policy[Any], Policy[Any], dict[str, msgspec.Struct]]:
     """The policy, the policy that is asked (it may be guarded), and the parameters of both."""
+    if name is None:
+        raise InputError("--policy is missing; for a recording, --as-run takes what it ran with")
     kinds: dict[str, type[msgspec.Struct]] = {name: parameters_type(name)}
     if guards:
         kinds["guards"] = GuardParameters
@@ -88,7 +121,7 @@ def _prepared(
     return inside, guarded(inside, msgspec.convert(groups["guards"], GuardParameters)), groups
 
 
-def _runs(source: str) -> list[list[Snapshot]]:
+def _runs(source: str) -> list[RecordedRun]:
     """The snapshots of a file: one JSON object over any number of lines, or one object on each line.
 
     In a recording a header begins a new run. A last line that a killed run left cut off is told and left out.
@@ -97,15 +130,18 @@ def _runs(source: str) -> list[list[Snapshot]]:
     if not text.strip():
         raise InputError(f"{_named(source)}: is empty; a snapshot is a JSON object")
     if not _is_lines(text):
-        return [[_decoded(text, _named(source))]]
-    runs: list[list[Snapshot]] = [[]]
+        return [RecordedRun(None, [_decoded(text, _named(source))])]
+    runs = [RecordedRun(None)]
     for number, line in enumerate(_whole_lines(text, source).splitlines(), start=1):
-        where = f"{_named(source)}, line {number}"
-        if _is_header(line, where):
-            runs.append([])
-        elif line.strip():
-            runs[-1].append(_decoded(line, where))
-    if not any(runs):
+        if not line.strip():
+            continue
+        found = _line(line, f"{_named(source)}, line {number}")
+        if isinstance(found, RecordingHeader):
+            runs.append(RecordedRun(found))
+        else:
+            runs[-1].snapshots.append(found)
+    runs = [run for run in runs if run.snapshots]
+    if not runs:
         raise InputError(f"{_named(source)}: holds no snapshot yet")
     return runs
 
@@ -115,7 +151,7 @@ def _whole_lines(text: str, source: str) -> str:
     if not end or not last.strip() or _is_json(last):
         return text
     number = before.count("\n") + 2
-    typer.echo(f"penstock decide: {_named(source)}, line {number}: is cut off and left out", err=True)
+    tell_error(Console(stderr=True), f"{_named(source)}, line {number}: is cut off and left out")
     return before
 
 
@@ -127,17 +163,17 @@ def _is_json(line: str) -> bool:
     return True
 
 
-def _is_header(line: str, where: str) -> bool:
+def _line(line: str, where: str) -> RecordingHeader | RecordedSnapshot:
     try:
-        return decode_header(line) is not None
+        return decode_line(line)
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
 
 
-def _decoded(text: str, where: str) -> Snapshot:
+def _decoded(text: str, where: str) -> RecordedSnapshot:
     try:
-        return decode_snapshot(text)
-    except SnapshotError as error:
+        return decode_recorded(text)
+    except ValueError as error:
         raise InputError(f"{where}: {error}") from None
 
 

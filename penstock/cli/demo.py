@@ -7,12 +7,11 @@ import typer
 from rich.console import Console
 
 from penstock.apps.demo import demo
-
-FAILED = 1
+from penstock.cli.errors import FAILED
 
 
 def command(
-    seconds: Annotated[float, typer.Option(help="Length of the load profile.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="Length of the load.")] = 50.0,
     picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path(
         "penstock-demo/primetest.png"
     ),

@@ -8,12 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 import penstock
-from penstock.cli.errors import user_errors
+from penstock.cli.errors import FAILED, tell_error, user_errors
 from penstock.control.recording import RecordingError
 from penstock.evaluation.registry import APPLICATIONS, find_trials
 from penstock.extras import require
-
-FAILED = 1
 
 
 def command(
@@ -51,7 +49,7 @@ def command(
             try:
                 run_trials(trials, out, console)
             except (TrialFailed, penstock.JobFailed) as error:
-                console.print(f"penstock: {error}", markup=False, style="red")
+                tell_error(console, str(error))
                 raise typer.Exit(FAILED) from None
         parts = parts_in(out)
         if not measured(parts):

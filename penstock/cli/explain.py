@@ -1,19 +1,14 @@
 """`penstock explain`: what a flow would become on Spark, without starting it."""
 
-from typing import Annotated
-
-import typer
 from rich.console import Console
 
 from penstock.cli.errors import user_errors
-from penstock.cli.flow_options import Options
+from penstock.cli.flow_options import Options, Target
 from penstock.cli.target import load_flow
 
 
 def command(
-    target: Annotated[
-        str, typer.Argument(metavar="FLOW", help="module:flow, or the name of an application.")
-    ],
+    target: Target,
     options: Options = None,
 ) -> None:
     """Print layers, pools, slots, wirings, constraints, every default applied, and the settings for Spark."""

@@ -9,12 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from penstock.cli.errors import user_errors
+from penstock.cli.errors import FAILED, user_errors
 
 if TYPE_CHECKING:
     from penstock.faults.row import Row
 
-FAILED = 1
 _SEEDS = 1_000_000
 
 

@@ -8,6 +8,14 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from penstock.cli.completion import applications
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="FLOW", help="module:flow, or the name of an application.", autocompletion=applications
+    ),
+]
 Options = Annotated[
     list[str] | None,
     typer.Option(

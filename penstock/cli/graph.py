@@ -7,15 +7,13 @@ import typer
 from rich.console import Console
 
 from penstock.cli.errors import user_errors
-from penstock.cli.flow_options import Options
+from penstock.cli.flow_options import Options, Target
 from penstock.cli.target import load_flow
 from penstock.extras import require
 
 
 def command(
-    target: Annotated[
-        str, typer.Argument(metavar="FLOW", help="module:flow, or the name of an application.")
-    ],
+    target: Target,
     out: Annotated[Path, typer.Option(help="The picture to write; .svg or .png.")],
     options: Options = None,
 ) -> None:

@@ -7,16 +7,13 @@ import typer
 from rich.console import Console
 
 import penstock
-from penstock.cli.errors import user_errors
-from penstock.cli.flow_options import Options
-from penstock.cli.run import FAILED
+from penstock.cli.errors import FAILED, tell_error, user_errors
+from penstock.cli.flow_options import Options, Target
 from penstock.cli.target import load_flow
 
 
 def command(
-    target: Annotated[
-        str, typer.Argument(metavar="FLOW", help="module:flow, or the name of an application.")
-    ],
+    target: Target,
     options: Options = None,
     dead_letters: Annotated[
         Path | None,
@@ -36,8 +33,8 @@ def command(
     """
     console = Console(stderr=True)
 
-    def say(line: str, style: str | None = None) -> None:
-        console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
+    def say(line: str) -> None:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     with user_errors(console):
         flow = load_flow(target, options or ())
@@ -46,8 +43,9 @@ def command(
                 flow, dead_letters, task=task, master=master, on_notice=say
             )
         except penstock.JobFailed as error:
-            say(f"penstock: {error}", "red")
-            say("its letters are not marked as replayed: they will be played back again", "red")
+            tell_error(
+                console, f"{error}; its letters are not marked as replayed: they will be played back again"
+            )
             raise typer.Exit(FAILED) from None
     for one in replayed:
         passed_over = f"; {one.passed_over:,} hold no item and were passed over" if one.passed_over else ""

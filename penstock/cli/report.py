@@ -15,7 +15,7 @@ def command(
         list[Path],
         typer.Argument(
             metavar="RECORDING...",
-            help="Files of `penstock run --recording` or `penstock simulate --out`; several are compared.",
+            help="Files of --recording of `penstock run` or `penstock simulate`; several are compared.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Directory for the page and the pictures.")],

@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -15,27 +15,23 @@ from rich.live import Live
 
 import penstock
 from penstock.cli.errors import user_errors
-from penstock.cli.flow_options import Options
+from penstock.cli.flow_options import Options, Target
+from penstock.cli.logs import LogLevel, LogLevelOption, logs_shown
 from penstock.cli.run_view import DecisionLines, metrics_table, run_view
+from penstock.cli.screen import Screen
 from penstock.cli.target import load_flow
-from penstock.control.control import Control, ControlPlan
-from penstock.control.recording import RecordingError
-from penstock.control.status import IN_CHECKPOINT
+from penstock.control.control_plan import DEFAULT_POLICY, SHRINK_POOLS_AFTER
 from penstock.durations import seconds
-from penstock.observe.metrics_server import metrics_address
 from penstock.policy.registry import policy_names
-from penstock.spark.commits import commit_ms
 from penstock.spark.restarts import MOST
 
 LOOK_EVERY_S = 1.0
-_LAST_DECISION_S = 10.0
+NO_POLICY = "none"
 FAILED = 1
 
 
 def command(
-    target: Annotated[
-        str, typer.Argument(metavar="FLOW", help="module:flow, or the name of an application.")
-    ],
+    target: Target,
     options: Options = None,
     checkpoint: Annotated[
         str | None, typer.Option(help="Directory of the commits; needed to go on later.")
@@ -52,9 +48,12 @@ def command(
         str | None, typer.Option("--for", metavar="TIME", help='Stop after that time, for example "30 s".')
     ] = None,
     policy: Annotated[
-        str | None,
-        typer.Option(help=f"Adapt the flow while it runs: {', '.join(policy_names())}."),
-    ] = None,
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"Who keeps the constraints: {', '.join(policy_names())}, or {NO_POLICY}.",
+        ),
+    ] = DEFAULT_POLICY,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,13 +62,16 @@ def command(
             help="A parameter of the policy or of its guards; wins over those that every live flow has.",
         ),
     ] = None,
-    interval: Annotated[str, typer.Option(help="Time between two decisions, 1 s or more.")] = "5 s",
+    interval: Annotated[
+        str | None,
+        typer.Option(help="Time between two decisions, 1 s or more; 5 s, less if commits are closer."),
+    ] = None,
     measure_every: Annotated[
         str, typer.Option(help="Time between two reports of a worker, 0.5 s or more.")
     ] = "1 s",
     shrink_pools_after: Annotated[
         str, typer.Option(help="Pools that were far too large for so long are made smaller.")
-    ] = "2 min",
+    ] = SHRINK_POOLS_AFTER,
     metrics: Annotated[
         str | None,
         typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus; loopback without a host."),
@@ -83,26 +85,16 @@ def command(
     recording: Annotated[
         Path | None, typer.Option(help="File for snapshots and decisions, for `penstock decide`.")
     ] = None,
+    log_level: LogLevelOption = LogLevel.WARNING,
 ) -> None:
-    """Run a flow and show how it goes; Ctrl-C or SIGTERM drain it, commit, and end with exit code 0."""
-    console = Console(stderr=True)
-    with user_errors(console), _told_to_end() as told:
+    """Run a flow, keep its constraints, and show how it goes.
+
+    Ctrl-C or SIGTERM drain it, commit, and end with exit code 0.
+    """
+    console = Screen(stderr=True)
+    with user_errors(console), logs_shown(console, log_level), _told_to_end() as told:
         flow = load_flow(target, options or ())
         limit_s = None if limit is None else seconds(limit)
-        if metrics is not None:
-            metrics_address(metrics)
-        plan = None
-        if policy is not None:
-            plan = ControlPlan(
-                policy,
-                settings=tuple(settings or ()),
-                interval=interval,
-                apply=not recommend,
-                recording=recording,
-                status=None if checkpoint is None else Path(checkpoint) / IN_CHECKPOINT,
-                shrink_pools_after=shrink_pools_after,
-            )
-            plan.check_commits(commit_ms(commit, has_checkpoint=checkpoint is not None) / 1000)
         job = penstock.run(
             flow,
             checkpoint=checkpoint,
@@ -111,40 +103,38 @@ def command(
             sampling=sampling,
             measure_every=measure_every,
             restarts=restarts,
+            policy=None if policy == NO_POLICY else policy,
+            settings=settings or (),
+            interval=interval,
+            recommend=recommend,
+            recording=recording,
+            metrics=metrics,
+            shrink_pools_after=shrink_pools_after,
         )
         try:
-            control = None if plan is None else Control(job, plan)
-            if metrics is not None:
-                console.print(f"metrics at {job.serve_metrics(metrics)}", markup=False)
-            _watch(job, control, console, told, limit_s)
+            if job.metrics_url is not None:
+                console.print(f"metrics at {job.metrics_url}", markup=False)
+            _watch(job, console, told, limit_s)
             if told.is_set():
                 console.print("stopping: what is under way is brought to its end")
             drained = job.stop()
             job.await_termination(0)  # raises if it had failed in the moment in which it was told to end
-            if control is not None:
-                control.join(_LAST_DECISION_S)
             console.print(str(drained), markup=False, highlight=False, soft_wrap=True)
-        except (penstock.FlowError, RecordingError, OSError):
-            with suppress(penstock.JobFailed):  # what went wrong first is told
-                job.stop()
-            raise
         except penstock.JobFailed as error:
             console.print(f"penstock: {error}", markup=False, style="red", soft_wrap=True)
             raise typer.Exit(FAILED) from None
 
 
-def _watch(
-    job: "penstock.Job", control: Control | None, console: Console, told: Event, limit_s: float | None
-) -> None:
+def _watch(job: "penstock.Job", console: Console, told: Event, limit_s: float | None) -> None:
     """Show once a second how it goes until the job is over, its time is up, or it is told to end."""
     until_s = None if limit_s is None else time.monotonic() + limit_s
     with ExitStack() as stack:
         show: Callable[[], None]
         if console.is_terminal:
             live = stack.enter_context(Live(console=console, auto_refresh=False))
-            show = lambda: live.update(run_view(job, control), refresh=True)  # noqa: E731
+            show = lambda: live.update(run_view(job), refresh=True)  # noqa: E731
         else:
-            show = DecisionLines(control, console).print
+            show = DecisionLines(job.control, console).print
         while not told.is_set() and (until_s is None or time.monotonic() < until_s):
             over = job.await_termination(LOOK_EVERY_S)
             show()

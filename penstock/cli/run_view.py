@@ -14,9 +14,9 @@ from penstock.control.control import Control
 from penstock.observe.reported import Metrics
 
 
-def run_view(job: "penstock.Job", control: Control | None) -> RenderableType:
+def run_view(job: "penstock.Job") -> RenderableType:
     """Totals; the policy's view of the flow instead, once it has decided something."""
-    totals = job.metrics()
+    totals, control = job.metrics(), job.control
     cycles = [] if control is None else control.cycles()
     if control is None or not cycles:
         return metrics_table(totals, job.status.state)

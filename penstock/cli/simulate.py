@@ -1,4 +1,4 @@
-"""`penstock simulate`: an application on the simulated engine, under any policy."""
+"""`penstock simulate`: a flow on the simulated engine, under any policy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -14,17 +14,20 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from penstock.control.recording import Recorder, RecordingError, decisions_path, read_header, read_snapshots
+from penstock.cli.errors import user_errors
+from penstock.cli.flow_options import Options
+from penstock.cli.simulate_options import BesideError
+from penstock.cli.simulated_flow import Seen, Told, flow_to_simulate, read_seen
+from penstock.control.control_plan import DEFAULT_POLICY
+from penstock.control.live_policy import policy_of
+from penstock.control.live_settings import live_settings
+from penstock.control.recording import Recorder, decisions_path
 from penstock.control.recording_header import RecordingHeader, installed_versions
-from penstock.policy.guards.compose import guarded
-from penstock.policy.guards.parameters import GuardParameters
-from penstock.policy.parameters import SettingError, parse_settings
-from penstock.policy.port import Policy
-from penstock.policy.registry import UnknownPolicyError, create_policy, parameters_type
-from penstock.sim.catalogue import APPLICATIONS, UnknownWorkloadError, find_workload
+from penstock.durations import seconds as in_seconds
+from penstock.policy.registry import policy_names
+from penstock.sim.catalogue import APPLICATIONS
 from penstock.sim.memory import keep_freed_memory
-from penstock.sim.model import FlowModel, ModelError
-from penstock.sim.recorded import recorded_model
+from penstock.sim.model import FlowModel
 from penstock.sim.run import Point, simulate
 from penstock.sim.summary import Summary, summarise
 
@@ -32,28 +35,65 @@ _PROFILES = "; ".join(f"{app.name}: {', '.join(app.profiles)}" for app in APPLIC
 
 
 def command(
-    application: Annotated[
-        str | None, typer.Argument(help=f"One of {', '.join(APPLICATIONS)}.", metavar="APP")
+    target: Annotated[
+        str | None,
+        typer.Argument(help=f"module:flow, or one of {', '.join(APPLICATIONS)}.", metavar="FLOW"),
     ] = None,
-    recording: Annotated[
-        Path | None, typer.Option(help="Instead of an APP: the flow and the load of a recorded run.")
+    options: Options = None,
+    measured: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RECORDING",
+            help="Service times and load as a recorded run measured them; without a FLOW, its flow too.",
+        ),
     ] = None,
-    policy: Annotated[str, typer.Option(help="Which policy decides.")] = "nephele",
+    service: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TASK=TIME", help="What an item takes: work=5ms, or work=5ms,cv=0.5."),
+    ] = None,
+    ratio: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TASK=NUMBER", help="Items that a task sends for each it gets; 1 if not said."),
+    ] = None,
+    load: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[SOURCE=]LOAD",
+            help="Items a second: 500, or 30s:200,1min:600, or trace.csv,speed_up=60 (column, time_column and"
+            " scale too); the schedule of a paced source if not said.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Who decides: {', '.join(policy_names())}; {DEFAULT_POLICY} if not said, or with --as-run"
+            " the one that was recorded.",
+        ),
+    ] = None,
     profile: Annotated[
-        str | None, typer.Option(help=f"Which load ({_PROFILES}); the first is the default.")
+        str | None, typer.Option(help=f"Which load of an application ({_PROFILES}); the first if not said.")
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="How long; as long as the profile by default.")
+        float | None, typer.Option(help="How long; as long as the load lasts if not said.")
+    ] = None,
+    interval: Annotated[
+        str | None, typer.Option(help="Time between two decisions; 5 s for a flow of your own.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter of the policy, <policy>.<name>=<value>.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the policy or of its guards."),
     ] = None,
     guards: Annotated[bool, typer.Option("--guards", help="Wrap the policy in the guard rails.")] = False,
+    as_run: Annotated[
+        bool,
+        typer.Option("--as-run", help="Decide as `penstock run` does: with its guards and live settings."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of a table.")
     ] = False,
-    out: Annotated[
+    recording: Annotated[
         Path | None,
         typer.Option(
             help="Record snapshots here (one per line, for `penstock decide`) and decisions beside it;"
@@ -61,46 +101,23 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Run an application on the simulated engine and report how its constraints were kept."""
+    """Run a flow on the simulated engine and report how its constraints were kept."""
     errors = Console(stderr=True)
-    if seconds is not None and not seconds > 0.0:
-        errors.print(f"--seconds: {seconds} is not a positive number of seconds", markup=False)
-        raise typer.Exit(2)
-    try:
-        flow = _flow(application, profile, recording)
-        decider = _decider(policy, settings or [], guards=guards)
-    except (UnknownWorkloadError, UnknownPolicyError, SettingError, RecordingError, ModelError) as error:
-        errors.print(str(error), markup=False)
-        raise typer.Exit(2) from error
-    keep_freed_memory()
-    whole_s = flow.seconds if seconds is None else seconds
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
-        console=errors,
-        transient=True,
-    )
-    header = RecordingHeader(
-        flow=flow.name,
-        policy=policy,
-        settings=settings or [],
-        interval_s=flow.interval_s,
-        started_at_s=0.0,
-        versions=installed_versions(),
-    )
-    with ExitStack() as stack:
-        try:
-            recorder = None if out is None else stack.enter_context(Recorder(out, header))
-        except OSError as error:
-            errors.print(f"--out: {out} cannot be written: {error.strerror}", markup=False)
-            raise typer.Exit(2) from error
-        except RecordingError as error:
-            errors.print(f"--out: {error}", markup=False)
-            raise typer.Exit(2) from error
-        stack.enter_context(bar)
-        job = bar.add_task(f"{flow.name} under {policy}", total=whole_s, state="")
+    with user_errors(errors), ExitStack() as stack:
+        if seconds is not None and not seconds > 0.0:
+            raise BesideError(f"--seconds: {seconds} is not a positive number of seconds")
+        seen = None if measured is None else read_seen(measured)
+        told = Told(target, options or (), profile, service or (), ratio or (), load or (), seen)
+        flow = flow_to_simulate(told, seconds)
+        if interval is not None:
+            flow = dataclasses.replace(flow, interval_s=_positive_s(interval))
+        header = _header(flow, seen, policy, settings or [], guards=guards, as_run=as_run)
+        decider = policy_of(header)
+        recorder = None if recording is None else stack.enter_context(Recorder(recording, header))
+        keep_freed_memory()
+        whole_s = flow.seconds if seconds is None else seconds
+        bar = stack.enter_context(_progress(errors))
+        job = bar.add_task(f"{flow.name} under {header.policy}", total=whole_s, state="")
 
         def show(point: Point) -> None:
             bar.update(job, completed=point.end_s, state=_state(point))
@@ -111,33 +128,61 @@ def command(
         typer.echo(json.dumps(dataclasses.asdict(summary)))
         return
     _show(summary)
-    if out is not None:
-        typer.echo(f"snapshots: {out}\ndecisions: {decisions_path(out)}")
+    if recording is not None:
+        typer.echo(f"snapshots: {recording}\ndecisions: {decisions_path(recording)}")
 
 
-def _flow(application: str | None, profile: str | None, recording: Path | None) -> FlowModel:
-    """What is to be simulated: a known application, or what a recording shows."""
-    if (application is None) == (recording is None):
-        raise UnknownWorkloadError(f"give either an APP ({', '.join(APPLICATIONS)}) or --recording FILE")
-    if application is not None:
-        return find_workload(application, profile)
-    assert recording is not None
-    try:
-        header = read_header(recording)
-        name = recording.stem if header is None else header.flow
-        return recorded_model(list(read_snapshots(recording)), name)
-    except OSError as error:
-        raise RecordingError(f"--recording: {recording} cannot be read: {error.strerror}") from None
+def _positive_s(interval: str) -> float:
+    found_s = in_seconds(interval)
+    if not found_s > 0.0:
+        raise BesideError(f"--interval: {interval} is not longer than nothing")
+    return found_s
 
 
-def _decider(name: str, settings: list[str], *, guards: bool) -> Policy[Any]:
-    """The policy with its settings, in its guards if asked for."""
-    groups: dict[str, type[msgspec.Struct]] = {name: parameters_type(name)}
-    if guards:
-        groups["guards"] = GuardParameters
-    parsed = parse_settings(settings, groups)
-    policy = create_policy(name, parsed[name])
-    return guarded(policy, msgspec.convert(parsed["guards"], GuardParameters)) if guards else policy
+def _header(
+    flow: FlowModel,
+    seen: Seen | None,
+    policy: str | None,
+    settings: list[str],
+    *,
+    guards: bool,
+    as_run: bool,
+) -> RecordingHeader:
+    """Who decides, as it is written down; the policy is made from that."""
+    ran = seen.header if seen is not None and as_run else None
+    if ran is not None and policy is None:
+        if settings:
+            raise BesideError("--as-run has the settings of the recording; --set needs --policy")
+        return msgspec.structs.replace(
+            ran,
+            flow=flow.name,
+            recommend=False,
+            interval_s=flow.interval_s,
+            started_at_s=0.0,
+            versions=installed_versions(),
+        )
+    name = DEFAULT_POLICY if policy is None else policy
+    return RecordingHeader(
+        flow=flow.name,
+        policy=name,
+        settings=[*(live_settings(name) if as_run else ()), *settings],
+        guards=guards or as_run,
+        slots=None if ran is None else ran.slots,
+        interval_s=flow.interval_s,
+        started_at_s=0.0,
+        versions=installed_versions(),
+    )
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
 
 
 def _state(point: Point) -> str:

@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from penstock.cli.errors import user_errors
+from penstock.cli.errors import FAILED, user_errors
 from penstock.durations import seconds
 from penstock.extras import require
 
-FAILED = 1
 _SEEDS = 1_000_000
 
 

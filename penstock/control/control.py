@@ -4,22 +4,20 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Protocol
 
 from penstock.control.control_plan import ControlPlan
 from penstock.control.decision_log import Entry
 from penstock.control.flow_engine import FlowEngine, Steered
-from penstock.control.live_settings import live_settings
+from penstock.control.live_policy import is_built_in
 from penstock.control.loop import Controller, Cycle
 from penstock.control.notices import Notices
 from penstock.control.recording import Recorder
 from penstock.control.recording_header import RecordingHeader, installed_versions
 from penstock.control.status import DECISIONS_KEPT, FlowStatus, status_path, write_status
 from penstock.durations import Duration
+from penstock.flow.errors import FlowError
 from penstock.observe.progress import Status
-
-__all__ = ["Control", "ControlPlan"]
 
 _CYCLES_KEPT = 1000
 _END_S = 1.0
@@ -36,17 +34,12 @@ class Controlled(Steered, Protocol):
         """What it is doing."""
         ...
 
-    @property
-    def commit_s(self) -> float:
-        """The longest time between two commits."""
+    def tell(self, notice: str) -> None:
+        """Let somebody hear of it."""
         ...
 
     def set_measure_every(self, every: Duration) -> None:
         """Have every worker report that often."""
-        ...
-
-    def report_decisions(self, entries: Callable[[], list[Entry]]) -> None:
-        """Where the handle finds what was decided."""
         ...
 
 
@@ -54,7 +47,6 @@ class Control:
     """Drives a job with a policy. When it dies, the job keeps its last configuration."""
 
     def __init__(self, job: Controlled, plan: ControlPlan) -> None:
-        plan.check_commits(job.commit_s)
         self.problem: str | None = None
         self._job = job
         self._plan = plan
@@ -62,11 +54,11 @@ class Control:
         self._notices = Notices()
         beside = None if plan.recording is None else status_path(plan.recording)
         self._status_files = [place for place in (beside, plan.status) if place is not None]
-        engine = FlowEngine(
+        self._engine = FlowEngine(
             job,
             plan.interval_s,
             shrink_pools_after_s=plan.shrink_pools_after_s,
-            only_recommend=not plan.apply,
+            only_recommend=plan.recommend,
         )
         if plan.interval_s < _FEWEST_REPORTS * _USUAL_REPORT_S:
             # With one report per interval and worker, some intervals would see none and others two.
@@ -76,16 +68,19 @@ class Control:
         policy = plan.create_policy(slots)
         header = RecordingHeader(
             flow=job.layout.graph.name,
-            policy=plan.policy,
-            settings=[*live_settings(plan.policy), *plan.settings],
+            policy=plan.name,
+            built_in=is_built_in(plan.policy),
+            settings=plan.all_settings,
+            recommend=plan.recommend,
             slots=slots,
             interval_s=plan.interval_s,
             started_at_s=time.time(),
             versions=installed_versions(),
         )
         self._recorder = None if plan.recording is None else Recorder(plan.recording, header)
-        self._controller = Controller(engine, policy, time.time, self._recorder, monotonic=time.monotonic)
-        job.report_decisions(self.decisions)
+        self._controller = Controller(
+            self._engine, policy, time.time, self._recorder, monotonic=time.monotonic
+        )
         self._thread = threading.Thread(target=self._drive, name="penstock-control", daemon=True)
         self._thread.start()
 
@@ -97,6 +92,20 @@ class Control:
         """What was decided and what came of it, oldest first."""
         return self._controller.log.entries()
 
+    @property
+    def applies(self) -> bool:
+        """Whether what is decided is carried out."""
+        return not self._engine.only_recommend
+
+    def set_applies(self, applies: bool) -> None:  # noqa: FBT001 - the value of a switch
+        """Carry decisions out from now on, or only recommend; one made to recommend stays so."""
+        if applies and self._plan.recommend:
+            raise FlowError(
+                f'flow "{self._job.layout.graph.name}" was started to be given recommendations only, without'
+                " the guards of decisions that are carried out; start it again without --recommend"
+            )
+        self._engine.only_recommend = not applies
+
     def join(self, timeout_s: float | None = None) -> None:
         """Wait until the job, and with it the control, is over."""
         self._thread.join(timeout_s)
@@ -107,14 +116,15 @@ class Control:
             for cycle in self._controller.cycles():
                 self._cycles.append(cycle)
                 for notice in self._notices.of(cycle):
-                    _log.warning("flow %s: %s", self._job.layout.graph.name, notice)
+                    self._job.tell(notice)
                 self._show()
         except Exception as problem:  # noqa: BLE001 - whatever it is, the flow goes on
             if not self._job.await_end(_END_S):  # a flow that ends may take Spark away while it is asked
                 self.problem = (
                     f"the controller has stopped, the flow keeps its last configuration: {problem!r}"
                 )
-                _log.exception("flow %s: %s", self._job.layout.graph.name, self.problem)
+                _log.exception("flow %s: its controller failed", self._job.layout.graph.name)
+                self._job.tell(self.problem)
         finally:
             self._controller.close()
             if self._recorder is not None:
@@ -130,8 +140,8 @@ class Control:
             flow=self._job.layout.graph.name,
             state=status.state,
             message=status.message,
-            policy=plan.policy,
-            applies=plan.apply,
+            policy=plan.name,
+            applies=self.applies,
             interval_s=plan.interval_s,
             at_s=time.time(),
             problem=self.problem,

@@ -78,7 +78,7 @@ class FlowEngine:
         self._interval_s = interval_s
         self._pools = PoolKeeper(shrink_pools_after_s)
         self._clock = clock
-        self._only_recommend = only_recommend
+        self.only_recommend = only_recommend
         self._since_s = clock()
 
     def observe(self) -> Snapshot | None:
@@ -92,7 +92,7 @@ class FlowEngine:
 
     def apply(self, decision: Decision) -> Effect | None:
         """Turn the switches, unless only recommendations are wanted; None if there was nothing to turn."""
-        if self._only_recommend:
+        if self.only_recommend:
             return None
         try:
             return self._turned(decision)

@@ -42,6 +42,11 @@ _COMPRESSED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+def live_guards() -> tuple[str, ...]:
+    """The settings of the guards on Spark, whichever policy they are around."""
+    return _GUARDS
+
+
 def live_settings(policy: str) -> tuple[str, ...]:
     """The settings of a policy and of its guards on Spark, as `--set` takes them."""
     return (*_GUARDS, *_POLICIES.get(policy, ()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from penstock.control.decider import Decider
 from penstock.control.decision_log import DecisionLog, observed_in
 from penstock.control.settling import Settling
 
@@ -53,11 +54,10 @@ class Controller(Generic[M]):
     ) -> None:
         self.log = DecisionLog(None if recorder is None else recorder.write_decision)
         self._engine = engine
-        self._policy = policy
+        self._decider = Decider(policy)
         self._clock = clock
         self._monotonic = clock if monotonic is None else monotonic
         self._recorder = recorder
-        self._memory = policy.initial_memory()
         self._number = 0 if recorder is None else recorder.first_number
         self._settling = Settling()
 
@@ -68,13 +68,12 @@ class Controller(Generic[M]):
             self.close()
             return None
         self.log.complete(observed_in(snapshot))
-        if self._recorder is not None:
-            self._recorder.write_snapshot(snapshot)
         self._settling.note(self._engine.boundary())
+        stood_still_ms = self._settling.stood_still_ms(snapshot.interval_s, self._monotonic())
         number, at_s = self._number, self._clock()
-        decision = self._settling.refused(snapshot, self._policy.name, self._monotonic())
-        if decision is None:
-            decision, self._memory = self._policy.decide(snapshot, self._memory)
+        if self._recorder is not None:
+            self._recorder.write_snapshot(snapshot, at_s=at_s, stood_still_ms=stood_still_ms)
+        decision = self._decider.decide(snapshot, stood_still_ms)
         self._number += 1
         self.log.decided(number, at_s, decision)
         effect = self._engine.apply(decision)

@@ -1,7 +1,8 @@
 """A run on paper: its snapshots as `penstock decide` reads them, and beside them what came of it.
 
-`run.jsonl` holds a header, then one snapshot per line. `run.decisions.jsonl` holds one entry per line: the
-decision made from the snapshot of the same number, its effect and, one interval later, what was observed.
+`run.jsonl` holds a header, then one snapshot per line, with its time. `run.decisions.jsonl` holds one entry
+per line: the decision made from the snapshot of the same number, its effect and, one interval later, what was
+observed.
 
 A run that is started again is appended, with a header of its own; numbers go on. They count the snapshots of
 the file, from 0, and so still join decisions to snapshots when a killed run left one without its decision.
@@ -11,6 +12,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -18,9 +20,10 @@ from typing import TypeVar
 import msgspec
 
 from penstock.control.decision_log import Entry
+from penstock.control.recorded_snapshot import RecordedSnapshot, decode_recorded, encode_recorded
 from penstock.control.recording_header import RecordingHeader, decode_header, encode_header
 from penstock.io.part_file import PartFile
-from penstock.stats.snapshot import Snapshot, decode_snapshot, encode_snapshot
+from penstock.stats.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -29,14 +32,14 @@ class RecordingError(ValueError):
     """A recording that cannot be read; the message names the file and the line."""
 
 
-def decisions_path(path: Path) -> Path:
+def decisions_path(path: Path | str) -> Path:
     """Where the decisions of the recording `path` are."""
-    return path.with_name(f"{path.stem}.decisions.jsonl")
+    return Path(path).with_name(f"{Path(path).stem}.decisions.jsonl")
 
 
-def delete_recording(path: Path) -> None:
+def delete_recording(path: Path | str) -> None:
     """Begin anew: no snapshots and no decisions."""
-    path.unlink(missing_ok=True)
+    Path(path).unlink(missing_ok=True)
     decisions_path(path).unlink(missing_ok=True)
 
 
@@ -49,16 +52,15 @@ class Recorder(AbstractContextManager["Recorder"]):
 
     def __init__(self, path: Path | str, header: RecordingHeader) -> None:
         self.path = Path(path)
-        if not self.path.parent.is_dir():  # it is made for nobody who has mistyped it
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.path))
-        self.first_number = _snapshots_held(self.path, header.flow)
-        self._snapshots = PartFile.append_to(self.path)
-        self._decisions = PartFile.append_to(decisions_path(self.path))
+        self.first_number = check_recording(self.path, header.flow)
+        self._snapshots = _appended(self.path)
+        self._decisions = _appended(decisions_path(self.path))
         self._snapshots.write_line(encode_header(header))
 
-    def write_snapshot(self, snapshot: Snapshot) -> None:
-        """Add what an interval showed."""
-        self._snapshots.write_line(encode_snapshot(snapshot))
+    def write_snapshot(self, snapshot: Snapshot, *, at_s: float, stood_still_ms: float | None = None) -> None:
+        """Add what an interval showed, when it ended, and how long the sources stood still at a boundary."""
+        recorded = RecordedSnapshot(snapshot=snapshot, at_s=at_s, stood_still_ms=stood_still_ms)
+        self._snapshots.write_line(encode_recorded(recorded))
 
     def write_decision(self, entry: Entry) -> None:
         """Add the decision on the snapshot of the same number."""
@@ -74,9 +76,23 @@ class Recorder(AbstractContextManager["Recorder"]):
         self.close()
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """One run of a recording: its header, None in an old one, and what its intervals showed."""
+
+    header: RecordingHeader | None
+    snapshots: list[RecordedSnapshot] = field(default_factory=list)
+
+
+def decode_line(line: bytes | str) -> RecordingHeader | RecordedSnapshot:
+    """What a line of a recording holds; a bad one is a ValueError."""
+    return decode_header(line) or decode_recorded(line)
+
+
 def read_snapshots(path: Path | str) -> Iterator[Snapshot]:
     """The snapshots of a recording, in order, of all its runs."""
-    return _decoded(path, lambda line: None if decode_header(line) else decode_snapshot(line))
+    lines = _decoded(path, decode_line)
+    return (line.snapshot for line in lines if isinstance(line, RecordedSnapshot))
 
 
 def read_headers(path: Path | str) -> Iterator[RecordingHeader]:
@@ -91,7 +107,7 @@ def read_header(path: Path | str) -> RecordingHeader | None:
 
 def read_decisions(path: Path | str) -> Iterator[Entry]:
     """The entries of the decision log that belongs to the recording `path`."""
-    return _decoded(decisions_path(Path(path)), msgspec.json.Decoder(Entry).decode)
+    return _decoded(decisions_path(path), msgspec.json.Decoder(Entry).decode)
 
 
 def _decoded(path: Path | str, decode: Callable[[bytes], T | None]) -> Iterator[T]:
@@ -110,15 +126,36 @@ def _decoded(path: Path | str, decode: Callable[[bytes], T | None]) -> Iterator[
                 yield value
 
 
-def _snapshots_held(path: Path, flow: str) -> int:
-    """How many there are in a recording that is to be gone on with; it must be one, and of this flow."""
+def check_recording(path: Path, flow: str) -> int:
+    """How many snapshots there are in a file that a run of `flow` is to be appended to; refused if it cannot.
+
+    A file that is there must be a recording of that flow. A directory is made for nobody who has mistyped it.
+    """
+    if not path.parent.is_dir():
+        raise RecordingError(f"{path}: cannot be written: there is no directory {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise RecordingError(f"{path}: cannot be written: {os.strerror(errno.EACCES)}")
     if not path.exists():
         return 0
-    header = read_header(path)
-    if header is not None and header.flow != flow:
-        raise RecordingError(
-            f"{path}: holds runs of flow {header.flow!r}, not of {flow!r}; choose another file"
-        )
+    try:
+        header = read_header(path)
+        if header is not None and header.flow != flow:
+            raise RecordingError(
+                f"{path}: holds runs of flow {header.flow!r}, not of {flow!r}; choose another file"
+            )
+        return _snapshots_held(path)
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be read: {error.strerror}; choose another file") from None
+
+
+def _appended(path: Path) -> PartFile:
+    try:
+        return PartFile.append_to(path)
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _snapshots_held(path: Path) -> int:
     try:
         next(read_snapshots(path), None)
     except RecordingError as error:

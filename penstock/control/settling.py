@@ -26,10 +26,15 @@ class Settling:
         if boundary is not None:
             self._last = boundary
 
-    def refused(self, snapshot: Snapshot, policy: str, now_s: float) -> Decision | None:
-        """The decision to leave everything as it is, if the interval that ends now was disturbed."""
-        if self._last is None or now_s - snapshot.interval_s >= self._last.ended_at_s + self._settle_s:
+    def stood_still_ms(self, interval_s: float, now_s: float) -> float | None:
+        """How long the sources did at the boundary that disturbed the interval ending now, None if none."""
+        if self._last is None or now_s - interval_s >= self._last.ended_at_s + self._settle_s:
             return None
-        why = f"the sources stood still for {self._last.gap_ms:.0f} ms at a boundary"
-        reason = Reason(rule=GUARD, why=f"no action: {why}")
-        return keep(snapshot, policy, [reason], refused=[Refusal(guard=GUARD, why=why)])
+        return self._last.gap_ms
+
+
+def undecided(snapshot: Snapshot, policy: str, stood_still_ms: float) -> Decision:
+    """The decision to leave everything as it is, because a boundary disturbed the interval."""
+    why = f"the sources stood still for {stood_still_ms:.0f} ms at a boundary"
+    reason = Reason(rule=GUARD, why=f"no action: {why}")
+    return keep(snapshot, policy, [reason], refused=[Refusal(guard=GUARD, why=why)])

@@ -49,11 +49,12 @@ def write_status(path: Path, status: FlowStatus) -> None:
     beside.replace(path)
 
 
-def read_status(place: Path) -> FlowStatus:
+def read_status(place: Path | str) -> FlowStatus:
     """The status of a checkpoint directory, of a recording, or of a status file itself.
 
     A recording without one (of the simulator, or carried elsewhere) is shown by its last lines.
     """
+    place = Path(place)
     path = place / IN_CHECKPOINT if place.is_dir() else place
     if not place.is_dir() and path.suffix == ".jsonl":
         if not status_path(place).exists():
@@ -63,7 +64,7 @@ def read_status(place: Path) -> FlowStatus:
         return msgspec.json.decode(path.read_bytes(), type=FlowStatus)
     except OSError as error:
         raise RecordingError(
-            f"{path}: cannot be read: {error.strerror}; `penstock run FLOW --policy NAME` writes it"
+            f"{path}: cannot be read: {error.strerror}; a flow with a policy writes it"
             " beside its --recording or into its --checkpoint"
         ) from None
     except msgspec.DecodeError as error:

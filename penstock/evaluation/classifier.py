@@ -12,7 +12,6 @@ from penstock.apps.classifier_graphs import TASKS, row
 from penstock.apps.classifier_tasks import Tweets
 from penstock.apps.store import Store, stored
 from penstock.control.flow_engine import FlowEngine
-from penstock.control.live_settings import live_settings
 from penstock.control.loop import Controller
 from penstock.control.recording import Recorder
 from penstock.control.recording_header import RecordingHeader, installed_versions
@@ -20,7 +19,7 @@ from penstock.evaluation.panels import Line, Panel, draw
 from penstock.evaluation.part import Part, Picture, Runs, Table, ms, number, percent
 from penstock.evaluation.restarting import RestartingEngine
 from penstock.evaluation.series import received_per_s, replicas, sent_per_s
-from penstock.evaluation.trial import SAMPLING, Trial, TrialFailed, plan_for
+from penstock.evaluation.trial import SAMPLING, Trial, TrialFailed, trial_plan
 from penstock.evaluation.wall_clock import DueRates, on_wall_clock
 from penstock.report.history import History
 from penstock.report.metrics import figures_of
@@ -59,9 +58,9 @@ def _run(name: str, recording: Path) -> None:
     flow = row(source, Store(database), replicas=penstock.elastic(1, 8, pool=8), tweets_per_s=TWEETS_PER_S)
 
     def start() -> penstock.Job:
-        return penstock.run(flow, checkpoint=checkpoint, commit="10 min", sampling=SAMPLING)
+        return penstock.run(flow, checkpoint=checkpoint, commit="10 min", sampling=SAMPLING, policy=None)
 
-    plan = plan_for("mape", WEIGHTS.get(name, ()), recording)
+    plan = trial_plan("mape", WEIGHTS.get(name, ()), recording)
     engine = (
         RestartingEngine(start, plan.interval_s)
         if name == RESTART
@@ -69,8 +68,8 @@ def _run(name: str, recording: Path) -> None:
     )
     header = RecordingHeader(
         flow=flow.name,
-        policy=plan.policy,
-        settings=[*live_settings(plan.policy), *plan.settings],
+        policy=plan.name,
+        settings=plan.all_settings,
         interval_s=plan.interval_s,
         started_at_s=time.time(),
         versions=installed_versions(),

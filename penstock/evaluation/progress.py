@@ -45,5 +45,5 @@ def run_trials(trials: Sequence[Trial], directory: Path, console: Console) -> No
 def warm_up() -> None:
     """A flow that nobody looks at: Java's compilers would be paid for by the first run alone."""
     schedule = steps([(WARM_UP_S, WARM_UP_PER_S)])
-    job = penstock.run(prime_flow(schedule, drop, testers=1), sampling=SAMPLING)
+    job = penstock.run(prime_flow(schedule, drop, testers=1), sampling=SAMPLING, policy=None)
     job.await_termination()

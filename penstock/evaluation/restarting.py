@@ -84,7 +84,14 @@ class RestartingEngine:
 def with_counts_of(drained: Snapshot, snapshot: Snapshot) -> Snapshot:
     """What a flow still did while it was stopped belongs to the interval in which it was stopped."""
     tasks = {name: _added(task, drained.tasks.get(name)) for name, task in snapshot.tasks.items()}
-    return msgspec.structs.replace(snapshot, tasks=tasks)
+    sent = {stream.name: stream.emitted_total for stream in drained.streams}
+    streams = [
+        msgspec.structs.replace(stream, emitted_total=(stream.emitted_total or 0.0) + more)
+        if (more := sent.get(stream.name)) is not None
+        else stream
+        for stream in snapshot.streams
+    ]
+    return msgspec.structs.replace(snapshot, tasks=tasks, streams=streams)
 
 
 def _added(task: TaskStats, more: TaskStats | None) -> TaskStats:

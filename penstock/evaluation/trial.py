@@ -7,18 +7,17 @@ from pathlib import Path
 from pyspark import SparkContext
 
 import penstock
-from penstock.control.control import Control, ControlPlan
+from penstock.control.control_plan import ControlPlan
 from penstock.control.live_settings import (
     COMPRESSED_INTERVAL,
     COMPRESSED_SHRINK_POOLS_AFTER,
     compressed_settings,
 )
 from penstock.flow import Flow
-from penstock.spark.session import silenced
+from penstock.spark.spark_logs import silenced
 
 # Rates are low, so every item is measured.
 SAMPLING = 1.0
-_LAST_DECISION_S = 10.0
 # What a policy left waiting in queues would take minutes to work off; it is of no interest any more.
 _DRAIN_S = 10.0
 
@@ -36,7 +35,7 @@ class Trial:
     run: Callable[[Path], None]
 
 
-def plan_for(policy: str, settings: tuple[str, ...], recording: Path) -> ControlPlan:
+def trial_plan(policy: str, settings: tuple[str, ...], recording: Path) -> ControlPlan:
     """The one set of defaults for all runs; `settings` are what a run is about, such as chaining=off."""
     return ControlPlan(
         policy,
@@ -51,15 +50,22 @@ def controlled(name: str, seconds: float, make: Callable[[Path], Flow], policy: 
     """`make` is told where the recording is, and may put files of its own beside it."""
 
     def run(recording: Path) -> None:
-        job = penstock.run(make(recording), sampling=SAMPLING)
+        plan = trial_plan(policy, settings, recording)
+        job = penstock.run(
+            make(recording),
+            sampling=SAMPLING,
+            policy=plan.policy,
+            settings=plan.settings,
+            interval=plan.interval,
+            recording=plan.recording,
+            shrink_pools_after=plan.shrink_pools_after,
+        )
         try:
-            control = Control(job, plan_for(policy, settings, recording))
             job.await_termination(seconds + _DRAIN_S)
         finally:
             _end(job)
-        control.join(_LAST_DECISION_S)
-        if control.problem is not None:
-            raise TrialFailed(f"run {name!r} of the evaluation: {control.problem}")
+        if job.control is not None and job.control.problem is not None:
+            raise TrialFailed(f"run {name!r} of the evaluation: {job.control.problem}")
 
     return Trial(name, seconds, run)
 

@@ -7,6 +7,7 @@ item k is due at one moment for ever, `begin_ns` + T(k), and what became due whi
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import msgspec
 
@@ -19,12 +20,12 @@ from penstock.stats.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
-class OnWallClock(Paced):
+class OnWallClock(Paced[Any]):
     """A paced source whose items are due from `begin_ns` (CLOCK_MONOTONIC) on, however often it is opened."""
 
     begin_ns: int = 0
 
-    def open(self, split: str, offset: int, clock: SourceClock) -> PacedReader:
+    def open(self, split: str, offset: int, clock: SourceClock) -> PacedReader[Any]:
         return super().open(split, offset, replace(clock, run_start_ns=self.begin_ns, run_offset=0))
 
     def items_due(self, now_ns: int) -> float:
@@ -32,7 +33,7 @@ class OnWallClock(Paced):
         return self.schedule.items_by((now_ns - self.begin_ns) / NS_PER_S)
 
 
-def on_wall_clock(paced: Paced, begin_ns: int) -> OnWallClock:
+def on_wall_clock(paced: Paced[Any], begin_ns: int) -> OnWallClock:
     """The same items, due from that moment on."""
     return OnWallClock(
         **{field.name: getattr(paced, field.name) for field in fields(Paced)}, begin_ns=begin_ns

@@ -102,9 +102,10 @@ class Bed:
         return job
 
     def flowing(self, flow: penstock.Flow, items: int = WARM_ITEMS, **options: Any) -> Job:
-        """The same, and a first commit when some items have arrived."""
+        """The same, and a first commit when some items more have arrived."""
+        before = len(self.entries())
         job = self.run(flow, **options)
-        self.await_items(items, job)
+        self.await_items(before + items, job)
         job.boundary()
         return job
 

@@ -1,4 +1,4 @@
-"""Hosts of a network of their own on this machine, whose cables can be pulled: network namespaces of Linux.
+"""Hosts of a network of their own on this machine, whose cables can be pulled or be bad: network namespaces.
 
 Needs root and `ip`. Nothing in them is reached from outside, and nothing of them is left afterwards.
 """
@@ -8,24 +8,48 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 _NETWORK = "10.77.{}"
+_SPACES = Path("/run/netns")
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A namespace and its address; `cable` is the interface at its end, `socket` the one in the wall."""
+    """A namespace and its address; `cable` is the interface at its end, `socket` the one at the switch."""
 
     name: str
     address: str
     cable: str
     socket: str
+    switch: str
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """What runs `argv` on this host."""
         return ["ip", "netns", "exec", self.name, *argv]
+
+    def runs(self, pid: int) -> bool:
+        """Whether a process is on this host."""
+        try:
+            return Path(f"/proc/{pid}/ns/net").stat().st_ino == (_SPACES / self.name).stat().st_ino
+        except (FileNotFoundError, PermissionError):
+            return False
+
+    def narrow(self, rate: str, queue: str) -> None:
+        """Its cable carries so much: what comes faster waits, and what would wait for longer is dropped."""
+        limits = ["tbf", "rate", rate, "burst", "4kb", "latency", queue]
+        for space, interface in self._ends():
+            _run("tc", "-n", space, "qdisc", "replace", "dev", interface, "root", *limits)
+
+    def widen(self) -> None:
+        """Its cable is as it was."""
+        for space, interface in self._ends():
+            _run("tc", "-n", space, "qdisc", "delete", "dev", interface, "root")
+
+    def _ends(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        return (self.name, self.cable), (self.switch, self.socket)
 
     def cut(self) -> None:
         """Pull its cable: what is on its way is gone, and nobody is told."""
@@ -45,7 +69,8 @@ class Hosts:
         self._switch = f"{self._prefix}s"
         self._network = _NETWORK.format(number)
         self.hosts = [
-            Host(f"{self._prefix}h{i}", f"{self._network}.{i + 1}", f"c{i}", f"w{i}") for i in range(count)
+            Host(f"{self._prefix}h{i}", f"{self._network}.{i + 1}", f"c{i}", f"w{i}", self._switch)
+            for i in range(count)
         ]
 
     def __enter__(self) -> Self:
@@ -92,4 +117,8 @@ def cannot_make_hosts() -> str | None:
 
 
 def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], capture_output=True, text=True, check=True)
+    _run("ip", *arguments)
+
+
+def _run(*argv: str) -> None:
+    subprocess.run(argv, capture_output=True, text=True, check=True)

@@ -45,7 +45,7 @@ class Numbers:
     meanwhile would not be late.
     """
 
-    paced: Paced
+    paced: Paced[Any]
     zero: str
     name: str = "numbers"
 
@@ -56,10 +56,10 @@ class Numbers:
     def start(self, split: str) -> int:
         return self.paced.start(split)
 
-    def open(self, split: str, offset: int, clock: SourceClock) -> PacedReader:
+    def open(self, split: str, offset: int, clock: SourceClock) -> PacedReader[Any]:
         began_ns = _agreed(Path(self.zero), clock.run_start_ns)
         marked = replace(self.paced, make=partial(numbered, instance=time.monotonic_ns()))
-        return marked.open(split, offset, SourceClock(began_ns, 0))
+        return marked.open(split, offset, replace(clock, run_start_ns=began_ns, run_offset=0))
 
     def counts(self) -> dict[int, int]:
         """How many items each partition has in all; none for a source without an end."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from penstock import processes
 from penstock.faults.victims import command, executors, is_java, jvm
+from penstock.operate.place import places
 
 PATIENCE_S = 10.0
 _LISTENING = "0A"
@@ -39,6 +40,7 @@ def look() -> Look:
     found.update(f"thread {thread.name}" for thread in threading.enumerate() if _is_ours(thread.name))
     found.update(f"Java thread {name}" for name in java_threads() if _is_ours(name) and name != _AGENT)
     found.update(f"directory {place}" for place in private_directories())
+    found.update(f"file {path}" for path in command_sockets())
     for pid in [os.getpid(), *below]:
         found.update(f"{_kind(pid)} listens" for _ in listening(pid))
         found.update(f"{_kind(pid)} holds {target}" for target in unix_sockets(pid))
@@ -72,8 +74,8 @@ def private_directories() -> list[str]:
     """
     if (machine := jvm()) is None:
         return []
-    places = {tempfile.gettempdir(), str(machine.java.lang.System.getProperty("java.io.tmpdir"))}
-    found = [entry for place in places for entry in Path(place).glob("penstock-*")]
+    roots = {tempfile.gettempdir(), str(machine.java.lang.System.getProperty("java.io.tmpdir"))}
+    found = [entry for root in roots for entry in Path(root).glob("penstock-*")]
     ours = {path for pid in processes.tree(os.getpid()) for path in unix_sockets(pid)}
     others = {str(Path(path).parent) for path in _bound().values() if path not in ours}
     return [
@@ -81,6 +83,11 @@ def private_directories() -> list[str]:
         for entry in found
         if not entry.name.startswith(("penstock-trial-", "penstock-collector-")) and str(entry) not in others
     ]
+
+
+def command_sockets() -> list[str]:
+    """By which flows of this process take commands."""
+    return [str(path) for place in places() for path in place.glob(f"{os.getpid()}-*")]
 
 
 def listening(pid: int) -> list[str]:
@@ -96,15 +103,18 @@ def listening(pid: int) -> list[str]:
 
 
 def unix_sockets(pid: int) -> list[str]:
-    """Of the Unix sockets that a process holds, those of workers, by the path that they are bound to."""
+    """Of the Unix sockets that a process holds, those of Penstock, by the path that they were bound to."""
     held = set(_targets(pid))
     return [path for socket, path in _bound().items() if socket in held]
 
 
 def _bound() -> dict[str, str]:
-    """Unix sockets of workers in this network namespace, whoever holds them, and their paths."""
+    """Unix sockets of Penstock in this network namespace, whoever holds them, and their paths."""
+    ours = ("/penstock-", *(f"{place}/" for place in places()))
     rows = [line.split() for line in Path("/proc/self/net/unix").read_text().splitlines()[1:]]
-    return {f"socket:[{row[6]}]": row[7] for row in rows if len(row) == 8 and "/penstock-" in row[7]}
+    return {
+        f"socket:[{row[6]}]": row[7] for row in rows if len(row) == 8 and any(part in row[7] for part in ours)
+    }
 
 
 def descriptors(pid: int) -> int:
@@ -115,14 +125,13 @@ def descriptors(pid: int) -> int:
 def marked(mark: str) -> list[int]:
     """Processes that have this text in their environment, wherever they are now."""
     found = []
-    for entry in processes.PROC.iterdir():
-        if entry.name.isdigit():
-            try:
-                environment = (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if mark.encode() in environment and int(entry.name) != os.getpid():
-                found.append(int(entry.name))
+    for pid in processes.all_pids():
+        try:
+            environment = (processes.PROC / str(pid) / "environ").read_bytes()
+        except OSError:
+            continue
+        if mark.encode() in environment and pid != os.getpid():
+            found.append(pid)
     return found
 
 

@@ -9,8 +9,9 @@ from penstock.bench.harness import Check, Result, median
 if TYPE_CHECKING:
     from penstock.faults.bed import Bed
 
-Where = Literal["local", "cluster", "own"]
-"""The Spark that a trial shares: one process, two executors, or none because it starts drivers of its own."""
+Where = Literal["local", "cluster", "own", "hosts"]
+"""The Spark that a trial shares: one process, two executors, or none because it starts drivers of its own,
+perhaps on hosts of its own."""
 
 
 class UnknownRowError(ValueError):

@@ -12,7 +12,7 @@ from penstock.faults.bed import RATE_PER_S, SINK, SOURCE, TASK, Bed, committed
 from penstock.faults.items import Pass, numbers
 from penstock.faults.row import Outcome, Row
 from penstock.faults.sinks import Drop
-from penstock.faults.victims import kill_worker
+from penstock.faults.victims import kill, kill_worker, living
 from penstock.spark.job import Job
 from penstock.spark.session import all_slots
 
@@ -47,14 +47,15 @@ def chain(job: Job) -> None:
         time.sleep(0.2)
 
 
-def changed(bed: Bed, change: Any, *, kill: bool) -> Outcome:
-    """Under load; with `kill`, a worker dies while the change takes place."""
+def changed(bed: Bed, change: Any, *, killing: bool) -> Outcome:
+    """Under load; with `killing`, a worker dies while the change takes place."""
     job = bed.flowing(row_of_two(bed, SECONDS))
-    if not kill:
+    if not killing:
         time.sleep(bed.chance.uniform(0.2, 0.8))
         change(job)
         bed.end(job)
         counted = {name: task.items_in for name, task in job.metrics().tasks.items()}
+        bed.figures["counted"] = counted
         total = sum(bed.expected().values())
         bed.expect("counted by every task", all(count == total for count in counted.values()))
         return bed.outcome()
@@ -63,7 +64,7 @@ def changed(bed: Bed, change: Any, *, kill: bool) -> Outcome:
     def fault() -> None:
         changing.start()
         time.sleep(bed.chance.uniform(0.0, 0.5))
-        kill_worker(job, bed.chance.choice([HEAD, TASK]), bed.chance)
+        kill(bed.chance.choice([*living(job, HEAD), *living(job, TASK)]))
 
     bed.strike(fault, 0.2, 0.8)
     changing.join(60.0)
@@ -125,17 +126,21 @@ def _wide(bed: Bed, replicas: int) -> penstock.Flow:
     return flow
 
 
-def _row(name: str, about: str, change: Any, *, kill: bool) -> Row:
+def _row(name: str, about: str, change: Any, *, killing: bool) -> Row:
     return Row(
-        name, about, "local", partial(changed, change=change, kill=kill), RECOVERS_IN_S if kill else None
+        name,
+        about,
+        "local",
+        partial(changed, change=change, killing=killing),
+        RECOVERS_IN_S if killing else None,
     )
 
 
 ROWS = (
-    _row("rescale", "replicas and pools change under load", rescale, kill=False),
-    _row("chain", "tasks are chained and taken apart under load", chain, kill=False),
-    _row("kill-during-rescale", "kill -9 a worker while replicas and pools change", rescale, kill=True),
-    _row("kill-during-chain", "kill -9 a worker while tasks are chained", chain, kill=True),
+    _row("rescale", "replicas and pools change under load", rescale, killing=False),
+    _row("chain", "tasks are chained and taken apart under load", chain, killing=False),
+    _row("kill-during-rescale", "kill -9 a worker while replicas and pools change", rescale, killing=True),
+    _row("kill-during-chain", "kill -9 a worker while tasks are chained", chain, killing=True),
     Row(
         "stop-under-load",
         "stop() under load, and a start on the same checkpoint",

@@ -1,4 +1,4 @@
-"""Checkpoints on disks that are full or read-only, torn files, and flows that have changed since."""
+"""Disks that are full or read-only, under a checkpoint or a sink; torn files; flows that have changed."""
 
 import os
 import subprocess
@@ -88,6 +88,23 @@ def full(bed: Bed) -> Outcome:
         return bed.outcome(counts=committed(place))
 
 
+def full_under_sink(bed: Bed) -> Outcome:
+    """A sink that finds no room ends the flow, with its name; with room again no item is missing or torn."""
+    with ram_disk(bed.directory / "kept") as disk:
+        job = bed.flowing(bed.flow(None, sink=bed.once()))
+        before = committed(bed.checkpoint)
+        filler = disk / "filler"
+        _fill(filler)
+        bed.refused(
+            partial(_commit, job), f'task "{SINK}"', "No space left on device", error=penstock.JobFailed
+        )
+        bed.expect("commits without room", committed(bed.checkpoint) != before, "==", 0)
+        filler.unlink()
+        bed.strike(lambda: None, 0.0, 0.0)
+        bed.flowing(bed.flow(None, sink=bed.once())).stop()
+        return bed.outcome(counts=committed(bed.checkpoint))
+
+
 def held(bed: Bed) -> Outcome:
     """Another flow on the checkpoint of one that runs is refused, with who holds it."""
     job = bed.flowing(bed.flow(2.5))
@@ -151,6 +168,7 @@ ROWS = (
         lacks=lacks_mounts,
     ),
     Row("disk-full", "the disk of the checkpoint is full at a commit", "local", full, lacks=lacks_mounts),
+    Row("sink-disk-full", "the disk of a sink is full", "local", full_under_sink, lacks=lacks_mounts),
     Row("checkpoint-in-use", "a second flow on the checkpoint of one that runs", "local", held),
     Row("sources-reordered", "sources in another order, tasks renamed, a source added", "local", reordered),
     Row("source-removed", "a source renamed or removed, other splits", "local", source_removed),

@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 
 import penstock
-from penstock.control.control import Control, ControlPlan
+from penstock.control.control import Control
+from penstock.control.control_plan import ControlPlan
 from penstock.faults.alarms import alarms
 from penstock.faults.bed import SINK, SOURCE, TASK, Bed
 from penstock.faults.row import Outcome, Row
@@ -73,7 +74,7 @@ def blinded(bed: Bed, spoil: Callable[[], Spoil], words: str) -> Outcome:
     parallelism = penstock.elastic(1, 4, initial=2, pool=4)
     source.task(Slow, name=TASK, parallelism=parallelism).sink(bed.witness(), name=SINK)
     flow.constrain("50 ms", [f"{SOURCE}->{TASK}", TASK, f"{TASK}->{SINK}"])
-    job = bed.run(flow, sampling=0.5)
+    job = bed.run(flow, sampling=0.5, policy=None)
     bed.await_items(300, job)
     with alarms() as heard:
         control = Control(Spoiled(job, spoil()), ControlPlan("ds2", AT_ONCE, interval="1 s"))
@@ -81,7 +82,7 @@ def blinded(bed: Bed, spoil: Callable[[], Spoil], words: str) -> Outcome:
         bed.end(job)
         control.join(10.0)
     bed.figures["heard"] = [line.splitlines()[0] for line in heard]
-    effects = [entry.effect for entry in job.decisions() if entry.effect is not None]
+    effects = [entry.effect for entry in control.decisions() if entry.effect is not None]
     bed.expect("decisions carried out", len(effects), "==", 0)
     bed.expect("active replicas", job.metrics().tasks[TASK].active, "==", 2)
     bed.expect("alarm", any(words in line for line in heard))

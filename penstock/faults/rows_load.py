@@ -10,7 +10,6 @@ from typing import Final
 
 import penstock
 from penstock import processes
-from penstock.control.control import Control, ControlPlan
 from penstock.faults.alarms import alarms
 from penstock.faults.bed import SINK, SOURCE, TASK, Bed
 from penstock.faults.row import Outcome, Row
@@ -57,13 +56,17 @@ def _elastic(bed: Bed, schedule: Schedule, most: int) -> penstock.Flow:
 def overloaded(bed: Bed) -> Outcome:
     """Three times what all replicas can do, for three seconds; then a load that they can carry."""
     schedule = steps([(2.0, 100.0), (3.0, 3 * REPLICAS / SERVICE_S), (9.0, 60.0)])
-    job = bed.run(_elastic(bed, schedule, REPLICAS), sampling=0.5)
     with alarms() as heard, memory_watched(bed):
-        control = Control(job, ControlPlan("nephele", AT_ONCE, interval="1 s"))
+        job = bed.run(
+            _elastic(bed, schedule, REPLICAS),
+            sampling=0.5,
+            policy="nephele",
+            settings=AT_ONCE,
+            interval="1 s",
+        )
         bed.await_items(200, job)
         bed.strike(lambda: None, 0.5, 1.5)
         bed.end(job)
-        control.join(10.0)
     bed.expect("told that it is infeasible", any("cannot be kept" in line for line in heard))
     bed.expect("replicas at the most", job.metrics().tasks[TASK].active, "<=", REPLICAS)
     return bed.outcome()
@@ -72,14 +75,12 @@ def overloaded(bed: Bed) -> Outcome:
 def flapping(bed: Bed) -> Outcome:
     """50 and 400 items/s in turn, each for a second, which is one interval of the controller."""
     schedule = steps([(2.0, 100.0), *[(1.0, rate) for _ in range(3) for rate in (400.0, 50.0)], (2.0, 100.0)])
-    job = bed.run(_elastic(bed, schedule, 6), sampling=0.5)
+    job = bed.run(_elastic(bed, schedule, 6), sampling=0.5, policy="ds2", settings=AT_ONCE, interval="1 s")
     with memory_watched(bed):
-        control = Control(job, ControlPlan("ds2", AT_ONCE, interval="1 s"))
         bed.await_items(100, job)
         bed.strike(lambda: None, 0.5, 1.5)
         bed.end(job)
-        control.join(10.0)
-    shown = [cycle.decision.parallelism[TASK] for cycle in control.cycles()]
+    shown = [entry.decision.parallelism[TASK] for entry in job.decisions()]
     turns = sum((b - a) * (c - b) < 0 for a, b, c in zip(shown, shown[1:], shown[2:], strict=False))
     bed.figures["replicas"] = shown
     bed.expect("times that replicas went up and down again", turns, "<=", 2)

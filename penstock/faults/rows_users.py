@@ -31,6 +31,18 @@ def put_aside(bed: Bed, task: type[Pass], problem: str, *, each: bool = True) ->
     return bed.outcome(put_aside=bad)
 
 
+def played_back(bed: Bed) -> Outcome:
+    """Dead letters enter the mended flow where they failed, and arrive once; none of them waits after it."""
+    bed.end(bed.run(bed.flow(SECONDS, Raises, on_error="dead_letter")))
+    bad = sum(count // EVERY for count in bed.expected().values())
+    (played,) = penstock.replay_dead_letters(bed.flow(SECONDS), bed.letters)
+    bed.expect("played back", played.letters, "==", bad)
+    bed.expect("failed again or passed over", played.failed_again + played.passed_over, "==", 0)
+    again = partial(penstock.replay_dead_letters, bed.flow(SECONDS), bed.letters)
+    bed.refused(again, "all are replayed")
+    return bed.outcome()
+
+
 def skipped(bed: Bed) -> Outcome:
     """Counted, and left out."""
     job = bed.run(bed.flow(SECONDS, Raises, on_error="skip"))
@@ -91,6 +103,7 @@ ROWS = (
         "local",
         partial(put_aside, task=Raises, problem="ValueError: item "),
     ),
+    Row("replayed-letters", "dead letters are played back into the mended flow", "local", played_back),
     Row("raises-skip", "a function raises, on_error=skip", "local", skipped),
     Row("raises-fail", "a function raises, on_error=fail", "local", failed),
     Row("unpicklable-function", "a function that cannot be pickled", "local", unpicklable),

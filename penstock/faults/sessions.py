@@ -19,10 +19,12 @@ from penstock.bench.harness import Check
 from penstock.bench.own_session import ANSWER, OwnSession, SessionEndedError
 from penstock.faults.clocks import java_home
 from penstock.faults.row import Outcome, Row, Where
+from penstock.faults.standalone import await_slots
 from penstock.faults.trial import trial, warm_up
 
 LOCAL_SLOTS = 24
-CLUSTER = "local-cluster[2,6,1024]"
+CLUSTER_SLOTS = 12
+CLUSTER = f"local-cluster[2,{CLUSTER_SLOTS // 2},1024]"
 TRIAL_TIMEOUT_S = 240.0
 
 
@@ -91,7 +93,7 @@ class OwnStage:
 
 
 class HereStage:
-    """In this process: for rows that start drivers of their own, and on a Spark that is there already."""
+    """In this process, on a Spark that is there already."""
 
     def trial(self, row: Row, seed: int, number: int) -> Outcome:
         return trial(row, seed, number)
@@ -99,10 +101,7 @@ class HereStage:
 
 @contextmanager
 def stage(where: Where) -> Iterator[Stage]:
-    """Where the trials of rows of a kind take place."""
-    if where == "own":
-        yield HereStage()
-        return
+    """Where trials of rows of a kind take place."""
     own = OwnStage(where)
     try:
         own.begin()
@@ -111,16 +110,28 @@ def stage(where: Where) -> Iterator[Stage]:
         own.close()
 
 
+def _begin_local() -> None:
+    penstock.session(LOCAL_SLOTS, least=0)
+
+
+def _begin_cluster() -> None:
+    """Executors that the last trial has killed are there again, and all that they listen on."""
+    await_slots(penstock.session(LOCAL_SLOTS, CLUSTER, least=0), CLUSTER_SLOTS)
+
+
+_BEGINNINGS = {"local": _begin_local, "cluster": _begin_cluster}
+
+
 def _answer_questions(where: str) -> None:
     from penstock.faults.table import ROWS
 
-    master = CLUSTER if where == "cluster" else None
-    penstock.session(LOCAL_SLOTS, master, least=0)
-    warm_up()
+    begin = _BEGINNINGS.get(where)
+    if begin is not None:
+        begin()
+        warm_up()
     for line in sys.stdin:
-        penstock.session(
-            LOCAL_SLOTS, master, least=0
-        )  # executors that the last trial has killed are there again
+        if begin is not None:
+            begin()
         question = msgspec.json.decode(line, type=Question)
         wanted = ROWS.get(question.row)
         outcome = Outcome({}, []) if wanted is None else trial(wanted, question.seed, question.number)

@@ -30,6 +30,13 @@ from penstock.testing.arrivals import Entries
 
 Victim = Literal["worker", "executor"]
 EVERY_S: Final[dict[Victim, float]] = {"worker": 60.0, "executor": 300.0}
+# All of a heap is there from the start: G1 makes it larger and smaller as it likes, by tens of MB, and what
+# grows beside it could not be seen; nor whether an executor has more memory than another that is younger.
+FIXED_HEAPS: Final = {
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-Xms512m -XX:+AlwaysPreTouch",
+    "spark.executor.extraJavaOptions": "-Xms1024m -XX:+AlwaysPreTouch",
+}
 SAMPLE_S: Final = 10.0
 CALM_S: Final = 20.0
 DRAIN_S: Final = 180.0
@@ -61,7 +68,7 @@ class Soak:
 def soak(about: Soak, schedule: Schedule, say: Callable[[str], None]) -> tuple[Result, Entries]:
     """Run it to its end; the result, and everything that arrived."""
     say(f"{about.seconds / 60:g} min of {about.load}, seed {about.seed}")
-    penstock.session(LOCAL_SLOTS, CLUSTER, least=0)
+    penstock.session(LOCAL_SLOTS, CLUSTER, FIXED_HEAPS, least=0)
     warm_up()
     before = look()
     with tempfile.TemporaryDirectory(prefix="penstock-trial-") as directory:

@@ -3,6 +3,7 @@
 Of the samples of the last two thirds, growth = median of their last third - median of their first third.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 HEAP_EVERY: Final = 6
 _USED = re.compile(r"used (\d+)K")
 _SHARE, _MB, _COUNT = 0.02, 2.0, 2.0
+_POOLS = "block-manager-"
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -117,8 +119,12 @@ def _held(pids: Sequence[int], with_heap: bool) -> Held | None:  # noqa: FBT001
 
 
 def _threads(pid: int) -> int:
-    fields = processes.stat(pid)
-    return 0 if fields is None else int(fields[17])
+    """Without those of Spark's block manager: its pools fill up to 100 and 128 threads, used or not."""
+    names = []
+    for thread in (processes.PROC / str(pid) / "task").glob("*"):
+        with contextlib.suppress(OSError):  # it has just ended
+            names.append((thread / "comm").read_text())
+    return sum(not name.startswith(_POOLS) for name in names)
 
 
 def _heap_mb(pid: int) -> float | None:

@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
+from pyspark.sql import SparkSession
 
 from penstock.faults.hosts import Host
+from penstock.faults.victims import wait_until
+from penstock.spark.session import all_slots
 
 STARTED_S = 60.0
 _PORT = 7077
@@ -59,3 +62,8 @@ def _await_registered(log: Path, count: int) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"the cluster has not started:\n{log.read_text()[-2000:]}")
         time.sleep(0.1)
+
+
+def await_slots(spark: SparkSession, count: int) -> None:
+    """Until all executors are there: Spark shares the replicas of a task evenly among them."""
+    wait_until(lambda: all_slots(spark) == count, f"{count} slots are there", STARTED_S)

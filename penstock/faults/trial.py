@@ -15,7 +15,7 @@ from penstock.bench.harness import Check
 from penstock.faults.bed import Bed
 from penstock.faults.leftovers import left_behind, look
 from penstock.faults.row import Outcome, Row
-from penstock.spark.session import silenced
+from penstock.spark.spark_logs import silenced
 
 _LAST_LINES = 12
 

@@ -65,15 +65,14 @@ def zygotes(root: int | None = None) -> list[int]:
 
 def workers(job: Job, task: str) -> list[int]:
     """The processes of a task, one for each active replica; those of replicas that moved have ended."""
-    found: list[int] = []
+    active = job.metrics().tasks[task].active
+    wait_until(lambda: len(living(job, task)) == active, f"all workers of {task} report")
+    return living(job, task)
 
-    def known() -> bool:
-        of = job.metrics().tasks[task]
-        found[:] = [pid for pid in of.processes if processes.stat(pid) is not None]
-        return len(found) == of.active
 
-    wait_until(known, f"all workers of {task} report")
-    return found
+def living(job: Job, task: str) -> list[int]:
+    """The processes of a task that live, those that are about to end as well."""
+    return [pid for pid in job.metrics().tasks[task].processes if processes.stat(pid) is not None]
 
 
 def kill(pid: int) -> None:

@@ -5,5 +5,20 @@ from penstock.flow.errors import FlowError
 from penstock.flow.flow import Flow
 from penstock.flow.output import Output, Sink
 from penstock.flow.parallelism import Parallelism, elastic
+from penstock.flow.record import Record
+from penstock.flow.retries import Retries, retry
+from penstock.flow.typed import Out
 
-__all__ = ["Flow", "FlowError", "Output", "Parallelism", "Sink", "elastic", "task"]
+__all__ = [
+    "Flow",
+    "FlowError",
+    "Out",
+    "Output",
+    "Parallelism",
+    "Record",
+    "Retries",
+    "Sink",
+    "elastic",
+    "retry",
+    "task",
+]

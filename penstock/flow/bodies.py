@@ -1,35 +1,32 @@
-"""What may be the body of a task: functions for map, flat_map and filter, classes and objects for the rest.
+"""What may be the body of a task: functions for maps and filters, classes and objects for the rest.
 
 Mistakes that would only show in a worker, far from their cause, are refused where the flow is declared.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Form
 
 
-class HasSplits(Protocol):
-    """What placement needs to know of a source."""
-
-    @property
-    def splits(self) -> Sequence[str]:
-        """The names of the parts the source is read in, each by a replica of its own."""
-
-
 def check_function(body: object, form: Form, where: str) -> None:
-    """A function of one item, of the right kind for `form`."""
+    """A function of one item, or of a list of them, of the right kind for `form`."""
+    batched = form in ("map_batches", "flat_map_batches")
+    taken = "a list of items" if batched else "one item"
     if _has_method(body, "process"):
         raise FlowError(f"{where}: {form} takes a function, but this has process(item, out); use .task(...)")
     if not callable(body):
-        raise FlowError(f"{where}: {form} takes a function of one item, not {body!r}")
-    _refuse_async(body, where)
+        raise FlowError(f"{where}: {form} takes a function of {taken}, not {body!r}")
+    if batched:
+        _refuse_async(body, where)
     if form != "flat_map" and _is_generator(body):
-        raise FlowError(f"{where}: the function yields, so {form} would get a generator; use .flat_map(...)")
+        remedy = "return a list" if batched else "use .flat_map(...)"
+        raise FlowError(f"{where}: the function yields, so {form} would get a generator; {remedy}")
     if not _accepts(body, 1):
-        raise FlowError(f"{where}: the function must accept one argument, the item")
+        argument = "the list of items" if batched else "the item"
+        raise FlowError(f"{where}: the function must accept one argument, {argument}")
 
 
 def check_object(body: object, *, timed: bool, where: str) -> None:
@@ -38,7 +35,6 @@ def check_object(body: object, *, timed: bool, where: str) -> None:
         remedy = "use .map(...), .flat_map(...) or .filter(...)" if callable(body) else "add the method"
         raise FlowError(f"{where}: there is no method process(item, out); {remedy}")
     process = _method(body, "process")
-    _refuse_async(process, where)
     if _is_generator(process):
         raise FlowError(f"{where}: process yields, but nothing would read it; call out(item) instead")
     if not _accepts(process, 2):
@@ -50,29 +46,49 @@ def check_object(body: object, *, timed: bool, where: str) -> None:
         raise FlowError(f'{where}: timer(out) would never be called; say how often, as in every="200 ms"')
     if timed and not _accepts(_method(body, "timer"), 1):
         raise FlowError(f"{where}: timer must accept one argument, timer(out)")
+    _check_hooks(body, "process", where)
 
 
 def check_sink(body: object, where: str) -> Form:
-    """The form of a sink: an object or class with `write(item)`, or any callable of one item."""
+    """The form of a sink: an object or class with `write(item)` or `write_many(items)`, or a function.
+
+    Of an object that has both only `write_many` is called.
+    """
+    if _has_method(body, "write_many"):
+        _refuse_async(_method(body, "write_many"), where)
+        _check_writer(body, "write_many", "items", where)
+        return "sink_batches"
     if _has_method(body, "write"):
-        write = _method(body, "write")
-        _refuse_async(write, where)
-        if not _accepts(write, 1):
-            raise FlowError(f"{where}: write must accept one argument, write(item)")
-        _check_constructible(body, where)
+        _check_writer(body, "write", "item", where)
+        _check_hooks(body, "write", where)
         return "sink_object"
     if _has_method(body, "process"):
         raise FlowError(f"{where}: a sink has write(item), but this has process(item, out); use .task(...)")
     if isinstance(body, type) or not callable(body):
         raise FlowError(
-            f"{where}: a sink is a function of one item, or a class or object with write(item), not {body!r}"
+            f"{where}: a sink is a function of one item, or a class or object with write(item) or"
+            f" write_many(items), not {body!r}"
         )
-    _refuse_async(body, where)
     if _is_generator(body):
         raise FlowError(f"{where}: the function yields, but nothing would read it; write the item instead")
     if not _accepts(body, 1):
         raise FlowError(f"{where}: the function must accept one argument, the item")
     return "sink_function"
+
+
+def _check_writer(body: object, name: str, argument: str, where: str) -> None:
+    write = _method(body, name)
+    if _is_generator(write):
+        raise FlowError(f"{where}: {name} yields, but nothing would read it; write the {argument} instead")
+    if not _accepts(write, 1):
+        raise FlowError(f"{where}: {name} must accept one argument, {name}({argument})")
+    _check_constructible(body, where)
+
+
+def is_async(body: object, form: Form) -> bool:
+    """Whether a body that was accepted is one that must be awaited."""
+    methods = {"object": "process", "sink_object": "write"}
+    return _is_async(_method(body, methods[form]) if form in methods else body)
 
 
 def _has_method(body: object, name: str) -> bool:
@@ -105,15 +121,36 @@ def _check_constructible(body: object, where: str) -> None:
 
 
 def _is_generator(function: Callable[..., Any]) -> bool:
-    return inspect.isgeneratorfunction(function) or inspect.isgeneratorfunction(_call(function))
+    return any(
+        inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate)
+        for candidate in (function, _call(function))
+    )
 
 
-def _refuse_async(function: Callable[..., Any], where: str) -> None:
-    for candidate in (function, _call(function)):
-        if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
-            raise FlowError(f"{where}: async functions are not awaited; make it a plain function")
+def _refuse_async(function: object, where: str) -> None:
+    """Of a task that takes lists."""
+    if _is_async(function):
+        raise FlowError(f"{where}: a function of lists is not awaited; make it a plain function")
 
 
-def _call(function: Callable[..., Any]) -> object:
+def _is_async(function: object) -> bool:
+    return any(
+        inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate)
+        for candidate in (function, _call(function))
+    )
+
+
+def _check_hooks(body: object, method: str, where: str) -> None:
+    """What is called beside the items: awaited if the items are, but for a timer."""
+    if _has_method(body, "timer") and _is_async(_method(body, "timer")):
+        raise FlowError(f"{where}: timer is not awaited; make it a plain method")
+    if _is_async(_method(body, method)):
+        return
+    for hook in ("open", "flush", "close"):
+        if _has_method(body, hook) and _is_async(_method(body, hook)):
+            raise FlowError(f"{where}: {hook} is async and {method} is not; make both async, or none")
+
+
+def _call(function: object) -> object:
     """What runs when a callable object is called (a class is called to make an object, not to run)."""
     return None if isinstance(function, type) else getattr(function, "__call__", None)  # noqa: B004

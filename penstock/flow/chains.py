@@ -1,7 +1,8 @@
 """Which tasks may share a process: pipelines of tasks joined one to one, with no other streams in between.
 
-Thesis, section 4.7.1. A source is never part of one: it reads in a loop of its own. Limits of memory add up
-in a process, so a task that has one does not share it with a task that has none.
+Thesis, section 4.7.1. A source is never part of one: it reads in a loop of its own. Nor is a task with
+`chain=False`. An async task can only be the first of one: its calls are open while the process goes on.
+Limits of memory add up in a process, so a task that has one does not share it with a task that has none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,8 @@ def pipelines(layout: Layout) -> list[list[str]]:
         alone = len(graph.outputs_of(stream.sender)) == 1 and len(graph.inputs_of(stream.receiver)) == 1
         sender, receiver = graph.task(stream.sender), graph.task(stream.receiver)
         limited = (sender.memory_bytes is None) != (receiver.memory_bytes is None)
-        if alone and layout.is_local(stream) and sender.kind != "source" and not limited:
+        allowed = sender.chain and receiver.chain and not limited and receiver.concurrency is None
+        if alone and layout.is_local(stream) and sender.kind != "source" and allowed:
             follower[stream.sender] = stream.receiver
     found = []
     for task in graph.tasks:
@@ -42,6 +44,18 @@ def all_chains(layout: Layout, wanted: Iterable[Sequence[str]]) -> list[list[str
             layout.graph.task(name)
         if any(name in taken for name in chain):
             raise FlowError(f"a task of chain {_shown(chain)} is in another chain too; name each task once")
+        unwilling = [name for name in chain if not layout.graph.task(name).chain]
+        if len(chain) > 1 and unwilling:
+            raise FlowError(
+                f'{_shown(chain)} is no chain: task "{unwilling[0]}" has chain=False,'
+                " so it keeps a process of its own"
+            )
+        awaited = [name for name in chain[1:] if layout.graph.task(name).concurrency is not None]
+        if awaited:
+            raise FlowError(
+                f'{_shown(chain)} is no chain: task "{awaited[0]}" is async,'
+                " so it can only be the first of one"
+            )
         if len(chain) > 1:
             spots = [place.get(name) for name in chain]
             first = spots[0]

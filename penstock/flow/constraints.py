@@ -21,7 +21,7 @@ from penstock.flow.paths import connected, paths_between
 if TYPE_CHECKING:
     from penstock.flow.flow import Flow
 
-Element = str | Output | Sink
+Element = str | Output[Any] | Sink
 
 DEFAULT_WINDOW: Final = "5 s"
 STATISTICS: Final = ("mean",)

@@ -6,30 +6,40 @@ The settings of the call win over those of the decorator, and these over the att
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from penstock.flow.bodies import check_function, check_object, check_sink
+from penstock.flow.bodies import check_function, check_object, check_sink, is_async
 from penstock.flow.decorator import attached
 from penstock.flow.errors import FlowError
-from penstock.flow.graph import DEFAULT_OUTPUT, Form, Kind, Task
+from penstock.flow.graph import DEFAULT_BATCH_SIZE, DEFAULT_OUTPUT, Form, Kind, Task
 from penstock.flow.names import check_name, own_name
 from penstock.flow.options import (
     TaskOptions,
     check_known,
-    checked_latency,
+    checked_chain,
+    checked_concurrency,
+    checked_latency_kind,
     checked_memory,
     checked_on_error,
+    checked_ordered,
     checked_outputs,
     checked_parallelism,
     checked_positive_ms,
+    checked_retries,
+    checked_size,
     checked_timeout_ms,
     declared_by,
 )
 from penstock.flow.parallelism import fixed
 
+DEFAULT_CONCURRENCY: Final = 20
+"""How many calls of an async body are open at once if nothing is said."""
+
 # What a task of each form calls itself in messages and in the default names of lambdas.
 _WORDS: Final[dict[Form, str]] = {"object": "task", "sink_function": "sink", "sink_object": "sink"}
+_FUNCTIONS: Final[tuple[Form, ...]] = ("map", "flat_map", "filter", "map_batches", "flat_map_batches")
+_BATCHED: Final[tuple[Form, ...]] = ("map_batches", "flat_map_batches", "sink_batches")
 
 
-def declare_source(flow: str, source: Any, name: str | None) -> Task:
+def declare_source(flow: str, source: Any, name: str | None, on_error: object = "fail") -> Task:
     """A source, with one replica for each of its splits."""
     own = getattr(source, "name", None)
     chosen = next(said for said in (name, own, type(source).__name__.lower()) if said is not None)
@@ -42,8 +52,15 @@ def declare_source(flow: str, source: Any, name: str | None) -> Task:
         raise FlowError(
             f"{where}: its splits must be one or more, each with a name of its own, not {splits!r}"
         )
-    defaults = ("name",) if name is None else ()
-    return Task(chosen, "source", "source", source, fixed(len(splits)), defaults=defaults)
+    return Task(
+        chosen,
+        "source",
+        "source",
+        source,
+        fixed(len(splits)),
+        on_error=checked_on_error(on_error, where),
+        defaults=("name",) if name is None else (),
+    )
 
 
 def _is_split(name: Any) -> bool:
@@ -56,7 +73,7 @@ def declare_task(
     """A task or a sink. `taken` are the names already in the flow."""
     word = _WORDS.get(form, form)
     check_known(options, f'flow "{flow}": {word}')
-    functional = form in ("map", "flat_map", "filter")
+    functional = form in _FUNCTIONS
     told: dict[str, Any] = {} if functional else declared_by(body)
     for settings in (attached(body), options):
         told.update((setting, value) for setting, value in settings.items() if value is not None)
@@ -71,8 +88,19 @@ def declare_task(
         _refuse_beyond_a_function(told, where)
     else:
         check_object(body, timed="every" in told, where=where)
-    settable = ("name", "parallelism", "on_error", *(() if kind == "sink" else ("latency",)))
+    settable = ("name", "parallelism", "on_error", *(() if kind == "sink" else ("latency_kind",)))
     settable += ("outputs",) if form == "object" else ()
+    batched = form in _BATCHED
+    settable += ("size",) if batched else ()
+    if not batched and "size" in told:
+        raise FlowError(
+            f"{where}: size is for map_batches, flat_map_batches and sinks with write_many(items); remove it"
+        )
+    awaited = is_async(body, form)
+    if awaited:
+        settable += ("concurrency", "ordered")
+    else:
+        _refuse_of_a_plain_body(told, where)
     outputs = () if kind == "sink" else checked_outputs(told.get("outputs", (DEFAULT_OUTPUT,)), where)
     return Task(
         name=name,
@@ -81,11 +109,18 @@ def declare_task(
         body=body,
         parallelism=checked_parallelism(told.get("parallelism", 1), where),
         on_error=checked_on_error(told.get("on_error", "fail"), where),
-        latency=checked_latency(told.get("latency", "read_ready"), where),
+        latency_kind=checked_latency_kind(told.get("latency_kind", "read_ready"), where),
         every_ms=checked_positive_ms(told["every"], f"{where}: every") if "every" in told else None,
         outputs=outputs,
         memory_bytes=checked_memory(told["memory"], where) if "memory" in told else None,
         timeout_ms=checked_timeout_ms(told["timeout"], where) if "timeout" in told else None,
+        chain=checked_chain(told.get("chain", True), where),
+        batch_size=checked_size(told.get("size", DEFAULT_BATCH_SIZE), where) if batched else None,
+        concurrency=checked_concurrency(told.get("concurrency", DEFAULT_CONCURRENCY), where)
+        if awaited
+        else None,
+        ordered=checked_ordered(told.get("ordered", True), where),
+        retries=checked_retries(told.get("retries", 0), where),
         defaults=tuple(setting for setting in settable if setting not in told),
     )
 
@@ -102,11 +137,19 @@ def _name(flow: str, word: str, body: object, given: str | None, taken: Collecti
         raise FlowError(f"{error}; or give it one with name=") from error
 
 
+def _refuse_of_a_plain_body(told: dict[str, Any], where: str) -> None:
+    for setting in ("concurrency", "ordered"):
+        if setting in told:
+            raise FlowError(
+                f"{where}: {setting} is for calls that are awaited; make the body async, or remove it"
+            )
+
+
 def _refuse_beyond_a_sink(told: dict[str, Any], where: str) -> None:
     if told.get("outputs"):
         raise FlowError(f"{where}: a sink has no outputs; use .task(...) and give each output its own sink")
-    if told.get("latency", "read_ready") != "read_ready":
-        raise FlowError(f"{where}: a sink writes no items, so its latency is read_ready; remove latency")
+    if told.get("latency_kind", "read_ready") != "read_ready":
+        raise FlowError(f"{where}: a sink writes no items, so its latency_kind is read_ready; remove it")
     if "every" in told:
         raise FlowError(f"{where}: a sink has no timer; use .task(...) before it, or remove every")
 

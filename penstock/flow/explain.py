@@ -5,13 +5,15 @@ from typing import Final
 
 from penstock.durations import format_ms
 from penstock.flow import spark_conf
+from penstock.flow.codec import codec_name
 from penstock.flow.graph import ITEM_ID, Constraint, Graph, Stream, Task
 from penstock.flow.layers import Layer, Layout, Unit, lay_out, max_slots
 from penstock.flow.names import own_name
 from penstock.flow.parallelism import Parallelism
+from penstock.flow.reach import out_of_reach
 from penstock.sizes import format_size
 
-_FUNCTIONS: Final = ("map", "flat_map", "filter")
+_FUNCTIONS: Final = ("map", "flat_map", "filter", "map_batches", "flat_map_batches")
 
 
 def explain(graph: Graph) -> str:
@@ -25,7 +27,7 @@ def explain(graph: Graph) -> str:
     for stream in graph.streams:
         lines += _indented(_stream(layout, stream))
     lines += ["", "constraints"]
-    lines += _indented([_constraint(constraint) for constraint in graph.constraints] or ["none"])
+    lines += _indented(_constraints(layout))
     lines += ["", f"slots needed: {layout.slots} ({max_slots(graph)} if every pool grew to its maximum)"]
     lines += ["", "Spark settings", *_indented(spark_conf.describe())]
     return "\n".join(lines)
@@ -53,16 +55,25 @@ def _task(graph: Graph, task: Task) -> list[str]:
     named = f"{task.name} (default name)" if "name" in task.defaults else task.name
     said = [f"{named}: {task.form if task.form in _FUNCTIONS else task.kind}"]
     said.append(_marked(_parallelism(task.parallelism), "parallelism", task.defaults, "parallelism"))
-    if task.kind != "source":
+    if task.kind != "source" or task.on_error != "fail":
         said.append(_marked(task.on_error, "on_error", task.defaults, "on_error"))
     if task.kind == "task":
-        said.append(_marked(task.latency, "latency", task.defaults, "latency"))
+        said.append(_marked(task.latency_kind, "latency_kind", task.defaults, "latency_kind"))
     if task.form == "object":
         said.append(_marked(", ".join(task.outputs), "outputs", task.defaults, "outputs"))
+    if task.batch_size is not None:
+        said.append(_marked(f"batches of at most {task.batch_size} items", "size", task.defaults))
     if task.memory_bytes is not None:
         said.append(f"memory {format_size(task.memory_bytes)}")
     if task.timeout_ms is not None:
         said.append(f"timeout {format_ms(task.timeout_ms)}")
+    if task.concurrency is not None:
+        said.append(_marked(str(task.concurrency), "concurrency", task.defaults, "async, concurrency"))
+        said.append(_marked(str(task.ordered), "ordered", task.defaults, "ordered"))
+    if task.retries is not None:
+        said.append(f"retries {task.retries}")
+    if not task.chain:
+        said.append("chain False: always in a process of its own")
     if task.every_ms is not None:
         said.append(f"every {format_ms(task.every_ms)}")
     read = {stream.output for stream in graph.outputs_of(task.name)}
@@ -82,7 +93,7 @@ def _parallelism(parallelism: Parallelism) -> str:
 def _stream(layout: Layout, stream: Stream) -> list[str]:
     said = [
         _marked(_wiring(stream), "wiring", stream.defaults),
-        _marked(stream.codec, "codec", stream.defaults, "codec"),
+        _marked(codec_name(stream.codec), "codec", stream.defaults, "codec"),
         _marked(format_ms(stream.batch_lifetime_ms), "batch_lifetime_ms", stream.defaults, "batch lifetime"),
         _marked(f"{stream.batch_bytes} bytes", "batch_bytes", stream.defaults, "at most"),
     ]
@@ -99,6 +110,17 @@ def _wiring(stream: Stream) -> str:
     if stream.key is None:
         return stream.wiring
     return "key: item id" if stream.key is ITEM_ID else f"key: {own_name(stream.key) or 'a lambda'}"
+
+
+def _constraints(layout: Layout) -> list[str]:
+    constraints = layout.graph.constraints
+    if not constraints:
+        return ["none, so it runs without a policy"]
+    lines = ["kept by policy nephele (default)"]
+    for constraint in constraints:
+        obstacle = out_of_reach(layout, constraint)
+        lines += [_constraint(constraint), *_indented([] if obstacle is None else [obstacle])]
+    return lines
 
 
 def _constraint(constraint: Constraint) -> str:

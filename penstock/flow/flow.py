@@ -1,21 +1,19 @@
 """`Flow`: what a user declares. It only collects; `graph()` puts the parts together and validates them."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Unpack
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Unpack, overload
 
 from penstock.durations import Duration
 from penstock.flow.assemble import Link, assemble
-from penstock.flow.bodies import HasSplits
 from penstock.flow.constraints import Element, Wish
 from penstock.flow.declare import declare_source, declare_task
 from penstock.flow.errors import FlowError
 from penstock.flow.explain import explain
-from penstock.flow.graph import Form, Graph, Task
+from penstock.flow.graph import Form, Graph, OnError, Task
 from penstock.flow.names import check_name
 from penstock.flow.options import TaskOptions
 from penstock.flow.output import Output, Sink
-
-Input = Output | str
+from penstock.flow.typed import GivesRecords, Item, Made, Many, Processes, Readable, Writes, WritesMany
 
 
 class Flow:
@@ -40,34 +38,99 @@ class Flow:
     def __repr__(self) -> str:
         return f"Flow({self.name!r}, ids={self.ids})"
 
-    def source(self, source: HasSplits, *, name: str | None = None) -> Output:
-        """Add a source; it has one replica for each of its splits."""
-        self._add(declare_source(self.name, source, name))
+    @overload
+    def source(
+        self, source: GivesRecords[Item], *, name: str | None = None, on_error: OnError = "fail"
+    ) -> Output[Item]: ...
+
+    @overload
+    def source(
+        self, source: Readable[Item], *, name: str | None = None, on_error: OnError = "fail"
+    ) -> Output[Item]: ...
+
+    def source(self, source: Any, *, name: str | None = None, on_error: OnError = "fail") -> Output[Any]:
+        """Add a source; it has one replica for each of its splits.
+
+        `on_error` is for what it reads and can make no item of, as a record that cannot be decoded.
+        """
+        self._add(declare_source(self.name, source, name, on_error))
         return Output(self, next(reversed(self._tasks)))
 
-    def map(self, body: Callable[[Any], Any], *inputs: Input, **options: Unpack[TaskOptions]) -> Output:
+    @overload
+    def map(
+        self,
+        body: Callable[[Item], Awaitable[Made]],
+        *inputs: Output[Item] | str,
+        **options: Unpack[TaskOptions],
+    ) -> Output[Made]: ...
+
+    @overload
+    def map(
+        self, body: Callable[[Item], Made], *inputs: Output[Item] | str, **options: Unpack[TaskOptions]
+    ) -> Output[Made]: ...
+
+    def map(
+        self, body: Callable[[Any], Any], *inputs: Output[Any] | str, **options: Unpack[TaskOptions]
+    ) -> Output[Any]:
         """Add a task that makes one item of each item."""
         return self._reader("map", body, inputs, options)
 
     def flat_map(
-        self, body: Callable[[Any], Iterable[Any]], *inputs: Input, **options: Unpack[TaskOptions]
-    ) -> Output:
+        self,
+        body: Callable[[Item], Many[Made]],
+        *inputs: Output[Item] | str,
+        **options: Unpack[TaskOptions],
+    ) -> Output[Made]:
         """Add a task that makes any number of items of each item."""
         return self._reader("flat_map", body, inputs, options)
 
-    def filter(self, body: Callable[[Any], object], *inputs: Input, **options: Unpack[TaskOptions]) -> Output:
+    def filter(
+        self, body: Callable[[Item], object], *inputs: Output[Item] | str, **options: Unpack[TaskOptions]
+    ) -> Output[Item]:
         """Add a task that passes on the items for which `body(item)` is true."""
         return self._reader("filter", body, inputs, options)
 
-    def task(self, body: object, *inputs: Input, **options: Unpack[TaskOptions]) -> Output:
+    def map_batches(
+        self,
+        body: Callable[[list[Item]], Sequence[Made]],
+        *inputs: Output[Item] | str,
+        **options: Unpack[TaskOptions],
+    ) -> Output[Made]:
+        """Add a task that makes one item of each item, and is given all that have arrived, at most `size`."""
+        return self._reader("map_batches", body, inputs, options)
+
+    def flat_map_batches(
+        self,
+        body: Callable[[list[Item]], Sequence[Iterable[Made]]],
+        *inputs: Output[Item] | str,
+        **options: Unpack[TaskOptions],
+    ) -> Output[Made]:
+        """Add a task that makes any number of items of each item, and is given all that have arrived."""
+        return self._reader("flat_map_batches", body, inputs, options)
+
+    def task(
+        self,
+        body: Processes[Item, Made] | Callable[[], Processes[Item, Made]],
+        *inputs: Output[Item] | str,
+        **options: Unpack[TaskOptions],
+    ) -> Output[Made]:
         """Add a task from a class or object with `process(item, out)`."""
         return self._reader("object", body, inputs, options)
 
-    def sink(self, body: object, *inputs: Input, **options: Unpack[TaskOptions]) -> Sink:
-        """Add a sink: a function of one item, or a class or object with `write(item)`."""
+    def sink(
+        self,
+        body: Callable[[Item], object]
+        | Writes[Item]
+        | WritesMany[Item]
+        | Callable[[], Writes[Item]]
+        | Callable[[], WritesMany[Item]],
+        *inputs: Output[Item] | str,
+        **options: Unpack[TaskOptions],
+    ) -> Sink:
+        """Add a sink: a function of one item, or a class or object with `write(item)` or `write_many`."""
         return Sink(self, self._reader("sink_function", body, inputs, options).name)
 
-    def output(self, name: str) -> Output:
+    def output(self, name: str) -> Output[Any]:
         """An output by name, "task" or "task.output"; the task may be declared later."""
         sender, dot, output = name.partition(".")
         check_name(sender, f'flow "{self.name}": task name')
@@ -126,7 +189,9 @@ class Flow:
                 f" its outputs are {', '.join(known.outputs)}"
             )
 
-    def _reader(self, form: Form, body: object, inputs: tuple[Input, ...], options: TaskOptions) -> Output:
+    def _reader(
+        self, form: Form, body: object, inputs: tuple[Output[Any] | str, ...], options: TaskOptions
+    ) -> Output[Any]:
         task = declare_task(self.name, form, body, options, taken=self._tasks.keys())
         where = f'{task.kind} "{task.name}" of flow "{self.name}"'
         if not inputs:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal
 
+from penstock.flow.codec import Codec
 from penstock.flow.errors import FlowError
 from penstock.flow.parallelism import Parallelism
+from penstock.flow.retries import Retries
 
 __all__ = [
     "ITEM_ID",
@@ -23,20 +25,32 @@ __all__ = [
     "LatencyKind",
     "OnError",
     "Parallelism",
+    "Retries",
     "Stream",
     "Task",
     "Wiring",
 ]
 
 Kind = Literal["source", "task", "sink"]
-Form = Literal["source", "map", "flat_map", "filter", "object", "sink_function", "sink_object"]
+Form = Literal[
+    "source",
+    "map",
+    "flat_map",
+    "filter",
+    "map_batches",
+    "flat_map_batches",
+    "object",
+    "sink_function",
+    "sink_object",
+    "sink_batches",
+]
 OnError = Literal["fail", "skip", "dead_letter"]
 LatencyKind = Literal["read_ready", "read_write"]
 Wiring = Literal["round_robin", "key", "broadcast", "forward"]
-Codec = Literal["pickle", "bytes", "arrow"]
 
 DEFAULT_OUTPUT: Final = "out"
 DEFAULT_BATCH_BYTES: Final = 65536
+DEFAULT_BATCH_SIZE: Final = 1024
 
 
 class ItemId(Enum):
@@ -57,7 +71,11 @@ class Task:
 
     `body` is what the user gave: a source, a function, or an object or class with `process` or `write`
     (a class is instantiated once per replica, without arguments). `defaults` names the fields that the
-    user left to Penstock.
+    user left to Penstock. Without `chain` it never shares a process with another task. `batch_size` is how
+    many items a function or `write_many` is given at most, None for what takes one item at a time.
+
+    `concurrency` is how many calls of an async body a replica has open at once, and `ordered` whether their
+    results are sent in the order of the items; a plain body has no concurrency.
     """
 
     name: str
@@ -66,12 +84,17 @@ class Task:
     body: object
     parallelism: Parallelism
     on_error: OnError = "fail"
-    latency: LatencyKind = "read_ready"
+    latency_kind: LatencyKind = "read_ready"
     every_ms: float | None = None
     outputs: tuple[str, ...] = (DEFAULT_OUTPUT,)
     defaults: tuple[str, ...] = ()
     memory_bytes: int | None = None
     timeout_ms: float | None = None
+    chain: bool = True
+    batch_size: int | None = None
+    concurrency: int | None = None
+    ordered: bool = True
+    retries: Retries | None = None
 
 
 @dataclass(frozen=True, slots=True)

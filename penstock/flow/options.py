@@ -8,6 +8,7 @@ from penstock.flow.errors import FlowError
 from penstock.flow.graph import LatencyKind, OnError
 from penstock.flow.names import check_name
 from penstock.flow.parallelism import Parallelism, fixed
+from penstock.flow.retries import Retries, retry
 from penstock.sizes import Size, SizeError, format_size, size_bytes
 
 
@@ -19,17 +20,22 @@ class TaskOptions(TypedDict, total=False):
     on_error: OnError | None
     memory: Size | None
     timeout: Duration | None
-    latency: LatencyKind | None
+    concurrency: int | None
+    ordered: bool | None
+    retries: int | Retries | None
+    chain: bool | None
+    latency_kind: LatencyKind | None
     every: Duration | None
     outputs: Sequence[str] | None
+    size: int | None
 
 
 KNOWN: Final = tuple(TaskOptions.__annotations__)
-CLASS_ATTRIBUTES: Final = ("every", "outputs", "latency")
+CLASS_ATTRIBUTES: Final = ("every", "outputs", "latency_kind")
 _ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
 _LEAST_MEMORY_BYTES: Final = 10_000_000  # what a worker itself may come to need
 _LEAST_TIMEOUT_MS: Final = 100.0  # any busy machine stands still for some tens of milliseconds
-_LATENCY: Final[tuple[LatencyKind, ...]] = get_args(LatencyKind)
+_LATENCY_KINDS: Final[tuple[LatencyKind, ...]] = get_args(LatencyKind)
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -63,9 +69,9 @@ def checked_on_error(value: object, where: str) -> OnError:
     return one_of(value, _ON_ERROR, f"{where}: on_error")
 
 
-def checked_latency(value: object, where: str) -> LatencyKind:
+def checked_latency_kind(value: object, where: str) -> LatencyKind:
     """One of the two definitions of task latency."""
-    return one_of(value, _LATENCY, f"{where}: latency")
+    return one_of(value, _LATENCY_KINDS, f"{where}: latency_kind")
 
 
 def checked_duration_ms(value: Any, what: str) -> float:
@@ -105,6 +111,47 @@ def checked_timeout_ms(value: Any, where: str) -> float:
             " hang, and a busy machine makes any item wait for some tens of milliseconds"
         )
     return found_ms
+
+
+def checked_concurrency(value: object, where: str) -> int:
+    """How many calls of an async body a replica may have open at once."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise FlowError(f"{where}: concurrency must be a whole number of at least 1, not {value!r}")
+    return value
+
+
+def checked_ordered(value: object, where: str) -> bool:
+    """Whether results of an async body are sent in the order of their items."""
+    if not isinstance(value, bool):
+        raise FlowError(
+            f"{where}: ordered must be True or False, not {value!r}; False sends results as they come"
+        )
+    return value
+
+
+def checked_retries(value: Any, where: str) -> Retries | None:
+    """A number of further tries, or the result of `retry`; 0 is none."""
+    if isinstance(value, Retries):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise FlowError(f"{where}: retries must be a whole number or retry(...), not {value!r}")
+    return retry(value) if value else None
+
+
+def checked_chain(value: object, where: str) -> bool:
+    """Whether a task may share a process with its neighbours."""
+    if not isinstance(value, bool):
+        raise FlowError(
+            f"{where}: chain must be True or False, not {value!r}; False keeps it in a process of its own"
+        )
+    return value
+
+
+def checked_size(value: object, where: str) -> int:
+    """How many items a batch has at most."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise FlowError(f"{where}: size must be a whole number of at least 1, not {value!r}")
+    return value
 
 
 def checked_outputs(value: object, where: str) -> tuple[str, ...]:

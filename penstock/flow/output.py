@@ -1,18 +1,18 @@
 """Handles: an output of a task, with the wiring its next reader gets, and the end that a sink is."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Generic, Unpack, overload
 
+from penstock.flow.codec import Codec, checked_codec
 from penstock.flow.errors import FlowError
-from penstock.flow.graph import Codec, Key, Wiring
-from penstock.flow.options import TaskOptions, checked_duration_ms, one_of
+from penstock.flow.graph import Key, Wiring
+from penstock.flow.options import TaskOptions, checked_duration_ms
+from penstock.flow.typed import Item_co, Made, Many, Other, Processes, Writes, WritesMany
 
 if TYPE_CHECKING:
     from penstock.durations import Duration
     from penstock.flow.flow import Flow
-
-_CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,11 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class Output(Generic[Item_co]):
     """An output of a source or task. Wiring methods return a new view; task methods add a reader.
 
-    `output` is None for the first output of the task.
+    `output` is None for the first output of the task. `Output[int]` has whole numbers for items, as far as a
+    type checker can tell; those of named outputs are not known.
     """
 
     flow: "Flow" = field(repr=False)
@@ -38,30 +39,30 @@ class Output:
     output: str | None = None
     wire: Wire = Wire()
 
-    def __getitem__(self, output: str) -> "Output":
+    def __getitem__(self, output: str) -> "Output[Any]":
         """A named output of the same task."""
         self.flow.check_output(self.name, output)
         return replace(self, output=output)
 
-    def round_robin(self) -> "Output":
+    def round_robin(self) -> "Output[Item_co]":
         """Each item to one replica, in turn (the default)."""
         return self._wired("round_robin")
 
-    def by_key(self, key: Callable[[Any], Hashable]) -> "Output":
+    def by_key(self, key: Callable[[Item_co], Hashable]) -> "Output[Item_co]":
         """All items with the same `key(item)` to the same replica."""
         if not callable(key):
             raise FlowError(f"{self._where()}: by_key takes a function of one item, not {key!r}")
         return self._wired("key", key)
 
-    def broadcast(self) -> "Output":
+    def broadcast(self) -> "Output[Item_co]":
         """Each item to every active replica."""
         return self._wired("broadcast")
 
-    def forward(self) -> "Output":
+    def forward(self) -> "Output[Item_co]":
         """Replica i to replica i, in the same process where the graph allows it."""
         return self._wired("forward")
 
-    def batched(self, lifetime: "Duration", *, bytes: int | None = None) -> "Output":  # noqa: A002
+    def batched(self, lifetime: "Duration", *, bytes: int | None = None) -> "Output[Item_co]":  # noqa: A002
         """Ship items together: a batch is at first closed after `lifetime` or at `bytes` bytes."""
         where = f"{self._where()}: batched"
         if bytes is not None and (isinstance(bytes, bool) or not isinstance(bytes, int) or bytes < 1):
@@ -69,37 +70,110 @@ class Output:
         lifetime_ms = checked_duration_ms(lifetime, f"{where}: lifetime")
         return replace(self, wire=replace(self.wire, batch_lifetime_ms=lifetime_ms, batch_bytes=bytes))
 
-    def coded(self, codec: Codec) -> "Output":
-        """How items become bytes: "pickle" (any object), "bytes" (bytes as they are) or "arrow" (tables)."""
-        return replace(self, wire=replace(self.wire, codec=one_of(codec, _CODECS, f"{self._where()}: codec")))
+    def coded(self, codec: Codec) -> "Output[Item_co]":
+        """How items become bytes: "pickle" (any object), "bytes" (bytes as they are), "arrow" (record batches
+        and tables), or an object with `dumps(item)` and `loads(data)`.
+        """
+        return replace(self, wire=replace(self.wire, codec=checked_codec(codec, self._where())))
+
+    @overload
+    def map(
+        self,
+        body: Callable[[Item_co | Other], Awaitable[Made]],
+        *others: "Output[Other] | str",
+        **options: Unpack[TaskOptions],
+    ) -> "Output[Made]": ...
+
+    @overload
+    def map(
+        self,
+        body: Callable[[Item_co | Other], Made],
+        *others: "Output[Other] | str",
+        **options: Unpack[TaskOptions],
+    ) -> "Output[Made]": ...
 
     def map(
-        self, body: Callable[[Any], Any], *others: "Output | str", **options: Unpack[TaskOptions]
-    ) -> "Output":
+        self, body: Callable[[Any], Any], *others: "Output[Any] | str", **options: Unpack[TaskOptions]
+    ) -> "Output[Any]":
         """Add a task that makes one item of each item."""
-        return self.flow.map(body, self, *others, **options)
+        inputs: tuple[Any, ...] = (self, *others)
+        return self.flow.map(body, *inputs, **options)
 
     def flat_map(
-        self, body: Callable[[Any], Iterable[Any]], *others: "Output | str", **options: Unpack[TaskOptions]
-    ) -> "Output":
+        self,
+        body: Callable[[Item_co | Other], Many[Made]],
+        *others: "Output[Other] | str",
+        **options: Unpack[TaskOptions],
+    ) -> "Output[Made]":
         """Add a task that makes any number of items of each item."""
-        return self.flow.flat_map(body, self, *others, **options)
+        inputs: tuple[Any, ...] = (self, *others)
+        return self.flow.flat_map(body, *inputs, **options)
+
+    @overload
+    def filter(
+        self, body: Callable[[Item_co], object], *others: str, **options: Unpack[TaskOptions]
+    ) -> "Output[Item_co]": ...
+
+    @overload
+    def filter(
+        self,
+        body: Callable[[Item_co | Other], object],
+        *others: "Output[Other] | str",
+        **options: Unpack[TaskOptions],
+    ) -> "Output[Item_co | Other]": ...
 
     def filter(
-        self, body: Callable[[Any], object], *others: "Output | str", **options: Unpack[TaskOptions]
-    ) -> "Output":
+        self, body: Callable[[Any], object], *others: "Output[Any] | str", **options: Unpack[TaskOptions]
+    ) -> "Output[Any]":
         """Add a task that passes on the items for which `body(item)` is true."""
-        return self.flow.filter(body, self, *others, **options)
+        inputs: tuple[Any, ...] = (self, *others)
+        return self.flow.filter(body, *inputs, **options)
 
-    def task(self, body: object, *others: "Output | str", **options: Unpack[TaskOptions]) -> "Output":
+    def map_batches(
+        self,
+        body: Callable[[list[Item_co | Other]], Sequence[Made]],
+        *others: "Output[Other] | str",
+        **options: Unpack[TaskOptions],
+    ) -> "Output[Made]":
+        """Add a task that makes one item of each item, and is given all that have arrived, at most `size`."""
+        inputs: tuple[Any, ...] = (self, *others)
+        return self.flow.map_batches(body, *inputs, **options)
+
+    def flat_map_batches(
+        self,
+        body: Callable[[list[Item_co | Other]], Sequence[Iterable[Made]]],
+        *others: "Output[Other] | str",
+        **options: Unpack[TaskOptions],
+    ) -> "Output[Made]":
+        """Add a task that makes any number of items of each item, and is given all that have arrived."""
+        inputs: tuple[Any, ...] = (self, *others)
+        return self.flow.flat_map_batches(body, *inputs, **options)
+
+    def task(
+        self,
+        body: Processes[Item_co | Other, Made] | Callable[[], Processes[Item_co | Other, Made]],
+        *others: "Output[Other] | str",
+        **options: Unpack[TaskOptions],
+    ) -> "Output[Made]":
         """Add a task from a class or object with `process(item, out)`."""
-        return self.flow.task(body, self, *others, **options)
+        inputs: tuple[Any, ...] = (self, *others)
+        return self.flow.task(body, *inputs, **options)
 
-    def sink(self, body: object, *others: "Output | str", **options: Unpack[TaskOptions]) -> "Sink":
-        """Add a sink: a function of one item, or a class or object with `write(item)`."""
-        return self.flow.sink(body, self, *others, **options)
+    def sink(
+        self,
+        body: Callable[[Item_co | Other], object]
+        | Writes[Item_co | Other]
+        | WritesMany[Item_co | Other]
+        | Callable[[], Writes[Item_co | Other]]
+        | Callable[[], WritesMany[Item_co | Other]],
+        *others: "Output[Other] | str",
+        **options: Unpack[TaskOptions],
+    ) -> "Sink":
+        """Add a sink: a function of one item, or a class or object with `write(item)` or `write_many`."""
+        inputs: tuple[Any, ...] = (self, *others)
+        return self.flow.sink(body, *inputs, **options)
 
-    def _wired(self, wiring: Wiring, key: Key | None = None) -> "Output":
+    def _wired(self, wiring: Wiring, key: Key | None = None) -> "Output[Item_co]":
         if self.wire.wiring is not None:
             raise FlowError(
                 f"{self._where()} is already wired {self.wire.wiring}; choose one wiring for each reader"

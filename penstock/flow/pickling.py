@@ -15,12 +15,14 @@ _DEEPEST: Final = 6
 
 
 def check_picklable(graph: Graph) -> None:
-    """Refuse the first task or key that cannot be pickled, naming the part of it that is to blame."""
+    """Refuse the first task, key or codec that cannot be pickled, naming the part of it that is to blame."""
     for task in graph.tasks:
         _check(task.body, f'{task.kind} "{task.name}" of flow "{graph.name}"')
     for stream in graph.streams:
         if stream.key is not None and stream.key is not ITEM_ID:
             _check(stream.key, f'the key of stream "{stream.name}" of flow "{graph.name}"')
+        if not isinstance(stream.codec, str):
+            _check(stream.codec, f'the codec of stream "{stream.name}" of flow "{graph.name}"')
 
 
 def _check(body: object, what: str) -> None:

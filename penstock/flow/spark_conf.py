@@ -7,6 +7,9 @@ PLUGIN: Final = "org.penstock.bridge.PenstockPlugin"
 LOCAL_ONLY: Final = ("spark.driver.host", "spark.driver.bindAddress")
 """Right only where all of Spark is on this machine."""
 EXTENSIONS: Final = "org.apache.spark.penstock.Extensions"
+SHUFFLE: Final = "spark.shuffle.manager.incremental"
+"""Names the shuffle between layers; "streaming" is Spark's own."""
+HANDOVER: Final = "org.apache.spark.penstock.HandoverShuffleManager"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,11 @@ CONF: Final = (
         "spark.sql.unionOutputPartitioning", "false", "a union would hold one of its inputs back", fixed=True
     ),
     ConfEntry("spark.task.maxFailures", "1", "a retried task would send its items twice", fixed=True),
+    ConfEntry(
+        SHUFFLE,
+        HANDOVER,
+        'in one process rows are handed over, not sent; "streaming" is Spark\'s own shuffle',
+    ),
     ConfEntry(
         "spark.shuffle.streaming.networkBufferSize",
         "64",
@@ -75,6 +83,18 @@ CONF: Final = (
     ConfEntry("spark.driver.bindAddress", "127.0.0.1", "the driver is reached from this machine only"),
     ConfEntry("spark.driver.memory", "2g", "room for the buffers of many replicas"),
     ConfEntry("spark.ui.enabled", "false", "one page less that listens"),
+    *(
+        ConfEntry(
+            key, "20", "what Spark remembers for its page grows with every batch, and with every restart"
+        )
+        for key in (
+            "spark.sql.ui.retainedExecutions",
+            "spark.sql.streaming.ui.retainedQueries",
+            "spark.ui.retainedJobs",
+            "spark.ui.retainedStages",
+            "spark.ui.retainedDeadExecutors",
+        )
+    ),
     ConfEntry("spark.ui.showConsoleProgress", "false", "a batch of minutes has no progress bar"),
     ConfEntry("spark.log.level", "ERROR", "Spark warns of every row larger than its network buffer"),
 )

@@ -3,31 +3,61 @@
 from penstock.io.day_night import Burst, day_night
 from penstock.io.dedup import DedupJsonl, dedup_jsonl
 from penstock.io.jsonl import Jsonl, jsonl
+from penstock.io.kafka_client import KafkaError
+from penstock.io.kafka_sink import ToKafka, to_kafka
+from penstock.io.kafka_source import Kafka, KafkaRecord, kafka
+from penstock.io.msgspec_codec import MsgspecCodec, msgspec_codec
 from penstock.io.paced import Paced, paced
-from penstock.io.protocol import Offset, Reader, Sink, SinkContext, Source, SourceClock
+from penstock.io.protocol import (
+    DeliveryError,
+    LateSink,
+    Offset,
+    Reader,
+    RecordReader,
+    Refused,
+    Sink,
+    SinkContext,
+    Source,
+    SourceClock,
+)
 from penstock.io.replay import Replay, replay
 from penstock.io.schedule import Schedule, constant, steps
+from penstock.io.secret import Secret, secret
 from penstock.io.trace import trace
 
 __all__ = [
     "Burst",
     "DedupJsonl",
+    "DeliveryError",
     "Jsonl",
+    "Kafka",
+    "KafkaError",
+    "KafkaRecord",
+    "LateSink",
+    "MsgspecCodec",
     "Offset",
     "Paced",
     "Reader",
+    "RecordReader",
+    "Refused",
     "Replay",
     "Schedule",
+    "Secret",
     "Sink",
     "SinkContext",
     "Source",
     "SourceClock",
+    "ToKafka",
     "constant",
     "day_night",
     "dedup_jsonl",
     "jsonl",
+    "kafka",
+    "msgspec_codec",
     "paced",
     "replay",
+    "secret",
     "steps",
+    "to_kafka",
     "trace",
 ]

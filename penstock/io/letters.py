@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from penstock.flow.errors import FlowError
+from penstock.flow.record import NO_METADATA, Metadata, Record
 from penstock.io.protocol import SourceClock
 
 SPLIT = "letters"
@@ -34,6 +35,13 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
     input: str | None = None
     id: tuple[int, ...] | None = None
     pickle: bytes | None = None
+    metadata: Metadata | None = None
+
+    def load(self) -> Any:
+        """The item itself; `LetterError` if it was no item of its task, or cannot be had again."""
+        if self.pickle is None:
+            raise LetterError(f'a dead letter of task "{self.task}" holds no item that could come again')
+        return _item(self.pickle, f'task "{self.task}"')
 
 
 def letters_path(directory: str, task: str, replica: int) -> Path:
@@ -92,7 +100,7 @@ class LettersOffset(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """A source of the items that came to a task by one stream and failed there, with the ids they had."""
+    """A source of the items that came to a task by one stream and failed there, as they came."""
 
     stretches: tuple[Stretch, ...]
     input: str
@@ -118,14 +126,16 @@ class LettersReader:
     ids: list[tuple[int, ...] | None] = field(default_factory=list)
     """The ids of the items that were read last."""
 
-    def read(self, limit: int, wait_s: float) -> tuple[list[Any], None] | None:  # noqa: ARG002 - never waits
-        items: list[Any] = []
+    def read(self, limit: int, wait_s: float) -> tuple[list[Record[Any]], None] | None:  # noqa: ARG002 - never waits
+        items: list[Record[Any]] = []
         self.ids = []
         while self.offset["stretch"] < len(self.source.stretches):
             stretch = self.source.stretches[self.offset["stretch"]]
             for letter, after in stretch.letters(self.offset["at"]):
                 if letter.input == self.source.input and letter.pickle is not None:
-                    items.append(_item(letter.pickle, f"{stretch.path}, before byte {after}"))
+                    item = _item(letter.pickle, f"{stretch.path}, before byte {after}")
+                    known = letter.metadata or NO_METADATA
+                    items.append(Record(item, known.headers, known.timestamp, known.key))
                     self.ids.append(letter.id)
                 self.offset = LettersOffset(stretch=self.offset["stretch"], at=after)
                 if len(items) == limit:

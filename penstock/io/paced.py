@@ -1,11 +1,10 @@
 """An open-loop source: every item has a due time that does not depend on how fast anything downstream is."""
 
 import inspect
-import time
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic, TypeVar
 
 from penstock import durations
 from penstock.durations import Duration
@@ -13,19 +12,19 @@ from penstock.io.protocol import SourceClock
 from penstock.io.schedule import NS_PER_S, Schedule, as_schedule
 from penstock.io.splits import numbered_splits, split_number
 
-Make = Callable[..., Any]
+Item = TypeVar("Item")
 _AHEAD = 128
 
 
 @dataclass(frozen=True)
-class Paced:
+class Paced(Generic[Item]):
     """Item k of all is due at T(k) of the schedule and belongs to partition k mod partitions.
 
     The offset of a partition is how many of its items have been read. A run that begins at offset j goes on
     with the schedule there: item k is due at run start + T(k) - T(j * partitions).
     """
 
-    make: Make
+    make: Callable[..., Item]
     schedule: Schedule
     partitions: int
     seed: int
@@ -37,10 +36,15 @@ class Paced:
     def splits(self) -> tuple[str, ...]:
         return numbered_splits(self.partitions)
 
+    @property
+    def endless(self) -> bool:
+        """Whether it goes on for ever."""
+        return self.total is None
+
     def start(self, split: str) -> int:  # noqa: ARG002 - all splits begin alike
         return 0
 
-    def open(self, split: str, offset: int, clock: SourceClock) -> "PacedReader":
+    def open(self, split: str, offset: int, clock: SourceClock) -> "PacedReader[Item]":
         return PacedReader(self, split_number(split), offset, clock)
 
     def count(self, partition: int) -> int | None:
@@ -49,15 +53,13 @@ class Paced:
 
 
 @dataclass
-class PacedReader:
+class PacedReader(Generic[Item]):
     """Makes what is due by now, however late it comes: a source that was held up catches up."""
 
-    source: Paced
+    source: Paced[Item]
     partition: int
     offset: int
     clock: SourceClock
-    now_ns: Callable[[], int] = time.monotonic_ns
-    sleep: Callable[[float], None] = time.sleep
     _zero_ns: int = field(init=False)
     _end: int | None = field(init=False)
     _ahead_ns: list[int] = field(init=False, default_factory=list)
@@ -71,16 +73,16 @@ class PacedReader:
             0 if first_s == float("inf") else round(first_s * NS_PER_S)
         )
 
-    def read(self, limit: int, wait_s: float) -> tuple[list[Any], list[int] | None] | None:
+    def read(self, limit: int, wait_s: float) -> tuple[list[Item], list[int] | None] | None:
         if self._end is not None and self.offset >= self._end:
             return None
         if not self._ahead_ns:
             self._look_ahead()
         next_ns = self._ahead_ns[0]
-        now_ns = self.now_ns()
+        now_ns = self.clock.now_ns()
         if next_ns > now_ns:
-            self.sleep(min(wait_s, (next_ns - now_ns) / NS_PER_S))
-            now_ns = self.now_ns()
+            self.clock.sleep(min(wait_s, (next_ns - now_ns) / NS_PER_S))
+            now_ns = self.clock.now_ns()
             if next_ns > now_ns:
                 return [], None
         due = self._due_by(now_ns, limit)
@@ -117,13 +119,13 @@ class PacedReader:
 
 
 def paced(
-    make: Make,
+    make: Callable[..., Item],
     rate: float | Schedule,
     partitions: int = 1,
     seed: int = 0,
     count: int | None = None,
     seconds: Duration | None = None,
-) -> Paced:
+) -> Paced[Item]:
     """Items made by `make(partition, index, seed)` at `rate` items/s over all partitions together.
 
     `rate` is a number or a `Schedule`. `index` counts the items of the partition from 0. A `make` that has a
@@ -149,7 +151,7 @@ def _items_within(schedule: Schedule, limit: Duration) -> int:
     return index
 
 
-def _wants_due(make: Make) -> bool:
+def _wants_due(make: Callable[..., object]) -> bool:
     try:
         return "due_ns" in inspect.signature(make).parameters
     except (TypeError, ValueError):

@@ -33,14 +33,16 @@ class PartFile:
         return cls(path, descriptor, size)
 
     def write_line(self, line: bytes) -> None:
-        """Append a line and its end; a write cut short (full disk) is undone, and the error is raised."""
-        record = line + b"\n"
+        """Append a line and its end; one that cannot be written whole (full disk) is undone, and told."""
+        record = left = line + b"\n"
         self._unsynced = True
-        written = os.write(self.descriptor, record)
-        if written != len(record):
+        try:
+            while left:
+                left = left[os.write(self.descriptor, left) :]
+        except OSError as problem:
             os.ftruncate(self.descriptor, self.size)
-            raise OSError(f"only {written} of {len(record)} bytes could be written to {self.path}")
-        self.size += written
+            raise OSError(problem.errno, problem.strerror, str(self.path)) from None
+        self.size += len(record)
 
     def sync(self) -> None:
         """Return when every line is on the disk, and the file can be found there by its name."""

@@ -1,22 +1,34 @@
 """What a source and a sink must offer. Ports only: anything with these members can be used in a flow."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from penstock.flow.record import Record
+
+Item = TypeVar("Item")
+Item_contra = TypeVar("Item_contra", contravariant=True)
 Offset: TypeAlias = Any
 """A position in one split of a source: anything JSON can hold. It is written into the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceClock:
-    """When a run began (CLOCK_MONOTONIC, which all processes of a host share) and at which offset."""
+    """When a run began (CLOCK_MONOTONIC, which all processes of a host share) and at which offset.
+
+    A reader that waits for its items' time does it by `now_ns` and `sleep`. In a test the clock may be a
+    virtual one (`penstock.testing.run`): then `sleep` returns at once, and `read` is called again when the
+    time has come.
+    """
 
     run_start_ns: int
     run_offset: Offset
+    now_ns: Callable[[], int] = time.monotonic_ns
+    sleep: Callable[[float], None] = time.sleep
 
 
-class Reader(Protocol):
+class Reader(Protocol[Item]):
     """Reads one split, in one worker process, from an offset on."""
 
     @property
@@ -24,10 +36,13 @@ class Reader(Protocol):
         """Position after the last item returned: opening there continues with the next item."""
         ...
 
-    def read(self, limit: int, wait_s: float) -> tuple[list[Any], list[int] | None] | None:
+    def read(
+        self, limit: int, wait_s: float
+    ) -> tuple[list[Item] | list[Record[Item]], list[int] | None] | None:
         """Up to `limit` items that are there, and when each was due (CLOCK_MONOTONIC ns), None if unknown.
 
         Waits at most `wait_s` for the first item; `([], None)` when none came; None when none will ever come.
+        Items with headers, a timestamp or a key are `penstock.Record`s: all of one read, or none.
         """
         ...
 
@@ -36,7 +51,39 @@ class Reader(Protocol):
         ...
 
 
-class Source(Protocol):
+class Refused(NamedTuple):
+    """Something that was read and could not be made an item: it goes the way of the source's `on_error`."""
+
+    raw: Any
+    problem: Exception
+    ordinal: int
+
+
+@runtime_checkable
+class RecordReader(Protocol):
+    """What a reader offers besides, if its items have numbers of their own and may be undecodable."""
+
+    @property
+    def ordinals(self) -> Sequence[int]:
+        """The numbers of the items that `read` returned last, growing: they are what ids are made of."""
+        ...
+
+    @property
+    def refused(self) -> Sequence[Refused]:
+        """What `read` found last and could make no item of."""
+        ...
+
+    @property
+    def lag_items(self) -> int | None:
+        """How many items are there and not read, as far as it is known without asking."""
+        ...
+
+    def committed(self, offset: Offset) -> None:
+        """A batch begins here: what is before is in a commit, or was sent on by a worker that has died."""
+        ...
+
+
+class Source(Protocol[Item]):
     """Declared in the driver, pickled to the workers; the same offset must always give the same items."""
 
     @property
@@ -57,13 +104,13 @@ class Source(Protocol):
         """The offset of the first item of a split."""
         ...
 
-    def open(self, split: str, offset: Offset, clock: SourceClock) -> Reader:
+    def open(self, split: str, offset: Offset, clock: SourceClock) -> Reader[Item]:
         """A reader that begins at `offset`."""
         ...
 
 
 class SinkContext(Protocol):
-    """What a sink's `open` is given; `batch` and `item_id` change while the sink runs."""
+    """What a sink's `open` is given; all but `task` and `replica` changes while the sink runs."""
 
     @property
     def task(self) -> str:
@@ -85,10 +132,58 @@ class SinkContext(Protocol):
         """Identity of the item being written, the same in a replay; None unless the flow has `ids=True`."""
         ...
 
+    @property
+    def item_ids(self) -> Sequence[tuple[int, ...] | None] | None:
+        """Those of all items that `write_many` is given."""
+        ...
 
-class Sink(Protocol):
-    """The least a sink object offers. `open(context)`, `flush()` and `close()` are called when they exist."""
+    @property
+    def headers(self) -> Mapping[str, bytes]:
+        """Headers of the item being written."""
+        ...
 
-    def write(self, item: Any) -> None:
+    @property
+    def timestamp(self) -> int | None:
+        """When the item being written happened, in milliseconds since 1970, if its source says so."""
+        ...
+
+    @property
+    def key(self) -> bytes | None:
+        """The key that the source has for the item being written, if any."""
+        ...
+
+
+class DeliveryError(RuntimeError):
+    """What was written earlier cannot be delivered: the flow fails, whatever `on_error` says of the item."""
+
+
+class Sink(Protocol[Item_contra]):
+    """The least a sink object offers. `open(context)`, `flush()` and `close()` are called when they exist.
+
+    One with `write_many(items)` gets lists of items instead, of which the same holds.
+    """
+
+    def write(self, item: Item_contra) -> None:
         """Take one item. It must survive the death of this process once `write` has returned."""
+        ...
+
+
+@runtime_checkable
+class LateSink(Protocol):
+    """What a sink offers besides, if items are safe only some time after `write` has returned.
+
+    They are acknowledged when `settle` says so, and come again if the process dies before. Its `flush()` must
+    wait for all of them.
+    """
+
+    @property
+    def written(self) -> int:
+        """How many items `write` has taken, those that it raised for not counted."""
+        ...
+
+    def settle(self) -> int:
+        """How many of them, from the first on, are safe by now; does not wait.
+
+        Raises if one will never be safe.
+        """
         ...

@@ -4,7 +4,7 @@ import glob
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Generic, Literal, TypedDict, TypeVar, overload
 
 import msgspec
 
@@ -13,6 +13,7 @@ from penstock.io.splits import numbered_splits, split_number
 
 Format = Literal["text", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = ("text", "jsonl", "parquet")
+Item = TypeVar("Item")
 Records = Generator[tuple[Any, int], None, None]
 
 
@@ -30,7 +31,7 @@ class ReplayOffset(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(Generic[Item]):
     """File i of all, sorted by name, belongs to partition i mod partitions and is read in that order."""
 
     files: tuple[str, ...]
@@ -46,16 +47,21 @@ class Replay:
     def splits(self) -> tuple[str, ...]:
         return numbered_splits(self.partitions)
 
+    @property
+    def endless(self) -> bool:
+        """Whether it goes on for ever."""
+        return self.loop
+
     def start(self, split: str) -> ReplayOffset:
         files = self.files_of(split_number(split))
         return ReplayOffset(round=0, file=0, name=files[0] if files else "", at=0)
 
-    def open(self, split: str, offset: ReplayOffset, clock: SourceClock) -> "ReplayReader":  # noqa: ARG002 - not paced
+    def open(self, split: str, offset: ReplayOffset, clock: SourceClock) -> "ReplayReader[Item]":  # noqa: ARG002 - not paced
         return ReplayReader(self.files_of(split_number(split)), self.format, offset, loops=self.loop)
 
 
 @dataclass
-class ReplayReader:
+class ReplayReader(Generic[Item]):
     """Walks through the files of one partition."""
 
     files: tuple[str, ...]
@@ -73,8 +79,8 @@ class ReplayReader:
                 "replay the same files with the same number of partitions, or begin with a new checkpoint"
             )
 
-    def read(self, limit: int, wait_s: float) -> tuple[list[Any], None] | None:  # noqa: ARG002 - never waits
-        items: list[Any] = []
+    def read(self, limit: int, wait_s: float) -> tuple[list[Item], None] | None:  # noqa: ARG002 - never waits
+        items: list[Item] = []
         empty_files = 0
         while self.offset["file"] < len(self.files) and empty_files <= len(self.files):
             before = len(items)
@@ -92,7 +98,7 @@ class ReplayReader:
             self._next_file()
         return (items, None) if items else None
 
-    def _take(self, items: list[Any], limit: int) -> None:
+    def _take(self, items: list[Item], limit: int) -> None:
         """Append records of the current file, until there are `limit` items or no more records."""
         if self._records is None:
             self._records = self._open()
@@ -170,13 +176,43 @@ def _parquet() -> Any:
     return pyarrow.parquet
 
 
+@overload
+def replay(
+    path: str | Path,
+    format: Literal["text"] = ...,
+    partitions: int = ...,
+    *,
+    loop: bool = ...,
+) -> Replay[str]: ...
+
+
+@overload
+def replay(
+    path: str | Path,
+    format: Literal["parquet"],
+    partitions: int = ...,
+    *,
+    loop: bool = ...,
+) -> Replay[dict[str, Any]]: ...
+
+
+@overload
+def replay(
+    path: str | Path,
+    format: Format,
+    partitions: int = ...,
+    *,
+    loop: bool = ...,
+) -> Replay[Any]: ...
+
+
 def replay(
     path: str | Path,
     format: Format = "text",  # noqa: A002 - the word users know from Spark
     partitions: int = 1,
     *,
     loop: bool = False,
-) -> Replay:
+) -> Replay[Any]:
     """The lines, JSON documents or Parquet rows of one file, a directory of files, or what a pattern matches.
 
     The list of files is made now. With `loop` it begins again after the last file, for ever.

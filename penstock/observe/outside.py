@@ -8,8 +8,10 @@ import msgspec
 
 from penstock.flow.layers import Layout
 from penstock.stats.sketch import Sketch
-from penstock.stats.snapshot import ConstraintSpec, Snapshot
-from penstock.stats.snapshot_structs import ARROW
+from penstock.stats.snapshot import ConstraintSpec, QueueStats, Snapshot
+
+LEAST_SAMPLES = {0.95: 20, 0.99: 100}
+"""So many items must be there for one to lie beyond the percentile."""
 
 
 class Outside:
@@ -25,30 +27,30 @@ class Outside:
         self._cpu_s = cpu_s
         self._clock = clock
         self._before = self._cpu_now()
-        self._latency: Mapping[str, Sketch] = {}
 
     def complete(
-        self, snapshot: Snapshot, layout: Layout, backlog: Mapping[str, int], latency: Mapping[str, Sketch]
+        self, snapshot: Snapshot, layout: Layout, backlog: Mapping[str, int], passed_ms: Mapping[str, Sketch]
     ) -> Snapshot:
-        """The snapshot with all that; `latency` is that of every sink since the start."""
-        earlier, self._latency = self._latency, latency
-        recent = {
-            sink: total.minus(earlier[sink]) if sink in earlier else total for sink, total in latency.items()
-        }
+        """The snapshot with all that; `passed_ms` is how long items took through each constraint."""
         tasks = {
             name: msgspec.structs.replace(
                 task, backlog_total=backlog.get(name), pool=layout.unit_of(name).pool
             )
             for name, task in snapshot.tasks.items()
         }
+        streams = [
+            msgspec.structs.replace(stream, queue=_queue(snapshot, stream.receiver, backlog))
+            for stream in snapshot.streams
+        ]
         constraints = [
-            msgspec.structs.replace(constraint, p95_ms=_p95_ms(snapshot, constraint, recent))
+            _with_percentiles(constraint, passed_ms.get(constraint.name))
             for constraint in snapshot.constraints
         ]
         used = self._cores_used()
         return msgspec.structs.replace(
             snapshot,
             tasks=tasks,
+            streams=streams,
             constraints=constraints,
             cores_used=used,
             cores_leased=None if used is None else float(os.cpu_count() or 1),
@@ -66,18 +68,19 @@ class Outside:
         return max(0.0, busy_s) / elapsed_s if elapsed_s > 0 else None
 
 
-def _p95_ms(snapshot: Snapshot, constraint: ConstraintSpec, recent: Mapping[str, Sketch]) -> float | None:
-    """From due time to the end of the sink, for constraints that lead from a source to a sink.
+def _queue(snapshot: Snapshot, receiver: str, backlog: Mapping[str, int]) -> QueueStats | None:
+    """What waits of a stream, on its way or in the queue; of several inputs a backlog tells only the sum."""
+    if receiver not in backlog or len(snapshot.streams_into(receiver)) > 1:
+        return None
+    return QueueStats(items=backlog[receiver])
 
-    Items are followed one by one only from end to end, as in the thesis (section 5.2.1), and a sink with
-    several inputs cannot tell by which way an item came.
-    """
-    streams = constraint.streams()
-    if not streams or ARROW not in constraint.sequence[0]:
-        return None
-    first, last = snapshot.stream(streams[0]), snapshot.stream(streams[-1])
-    sink = last.receiver
-    whole = snapshot.tasks[first.sender].kind == "source" and snapshot.tasks[sink].kind == "sink"
-    if not whole or len(snapshot.streams_into(sink)) > 1 or sink not in recent:
-        return None
-    return recent[sink].quantile(0.95)
+
+def _with_percentiles(constraint: ConstraintSpec, passed_ms: Sketch | None) -> ConstraintSpec:
+    """Of single items that were followed through a sequence; too few of them tell nothing of a tail."""
+    if passed_ms is None:
+        return constraint
+    p95_ms, p99_ms = (
+        passed_ms.quantile(share) if passed_ms.count >= least else None
+        for share, least in LEAST_SAMPLES.items()
+    )
+    return msgspec.structs.replace(constraint, p95_ms=p95_ms, p99_ms=p99_ms, samples=passed_ms.count)

@@ -157,10 +157,16 @@ def measured(snapshot: Snapshot) -> Iterator[Metric]:
     """What changes: constraints against their bounds, then tasks and streams."""
     bound = _Gauge("penstock_constraint_bound_seconds", "The latency that must be kept.", "constraint")
     kept = _Gauge("penstock_constraint_latency_seconds", "The mean latency that was measured.", "constraint")
+    p95 = _Gauge("penstock_constraint_p95_seconds", "The 95th percentile that was measured.", "constraint")
+    p99 = _Gauge("penstock_constraint_p99_seconds", "The 99th percentile that was measured.", "constraint")
+    held = _Gauge("penstock_constraint_held", "1 if it was held over its last window, else 0.", "constraint")
     for constraint in snapshot.constraints:
         bound.add(constraint.name, _seconds(constraint.latency_ms))
         kept.add(constraint.name, _seconds(sequence_latency_ms(snapshot, constraint)))
-    yield from (bound.family, kept.family)
+        p95.add(constraint.name, _seconds(constraint.p95_ms))
+        p99.add(constraint.name, _seconds(constraint.p99_ms))
+        held.add(constraint.name, None if constraint.held is None else float(constraint.held))
+    yield from (gauge.family for gauge in (bound, kept, p95, p99, held))
     for name, text, of_task in TASK_GAUGES:
         gauge = _Gauge(f"penstock_task_{name}", text, "task")
         for task, stats in snapshot.tasks.items():

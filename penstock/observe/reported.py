@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,6 +43,14 @@ class Metrics:
     replayed: int = 0
 
 
+class Seen(NamedTuple):
+    """What was reported since the last look: the global summary, and how long sampled items took through the
+    sequence of each constraint."""
+
+    summary: Summary
+    passed_ms: dict[str, Sketch]
+
+
 class Window:
     """The interval reports since the last look, those of one replica or channel put together.
 
@@ -53,11 +62,20 @@ class Window:
     def __init__(self) -> None:
         self._replicas: dict[tuple[str, int], ReplicaReport] = {}
         self._channels: dict[tuple[str, int, int], ChannelReport] = {}
+        self._passed_ms: dict[str, Sketch] = {}
         self._lock = threading.Lock()  # one thread collects reports, others look at them
 
-    def add(self, executor: str, replica: ReplicaReport, channels: list[ChannelReport]) -> None:
+    def add(
+        self,
+        executor: str,
+        replica: ReplicaReport,
+        channels: list[ChannelReport],
+        passed_ms: Mapping[str, Sketch],
+    ) -> None:
         """One report of one worker."""
         with self._lock:
+            for constraint, sketch in passed_ms.items():
+                self._passed_ms[constraint] = self._passed_ms.get(constraint, Sketch()).merge(sketch)
             fresh = msgspec.structs.replace(replica, worker=executor)
             before = self._replicas.get((replica.task, replica.replica))
             self._replicas[replica.task, replica.replica] = fresh if before is None else before.merged(fresh)
@@ -67,12 +85,14 @@ class Window:
                 known = self._channels.get(ends)
                 self._channels[ends] = passed if known is None else known.merged(passed)
 
-    def take_summary(self) -> Summary:
-        """The global summary of what came since the last call, merged from those of the executors."""
+    def take(self) -> Seen:
+        """What came since the last call; the global summary is merged from those of the executors."""
         with self._lock:
             replicas, self._replicas = self._replicas, {}
             channels, self._channels = self._channels, {}
-        return merge_all(summarise_executors(replicas.values(), channels.values()).values())
+            passed_ms, self._passed_ms = self._passed_ms, {}
+        summary = merge_all(summarise_executors(replicas.values(), channels.values()).values())
+        return Seen(summary, passed_ms)
 
 
 _Process = tuple[str, int, int]
@@ -126,8 +146,9 @@ class Reported:
 
     def _add(self, executor: str, report: Report) -> None:
         if report.interval is not None:
+            passed_ms = {name: Sketch.from_json(sketch) for name, sketch in report.passed_ms.items()}
             for window in self._windows:
-                window.add(executor, report.interval, report.channels)
+                window.add(executor, report.interval, report.channels, passed_ms)
         with self._lock:
             self._count(executor, report)
         for chained in report.chained:
@@ -202,7 +223,3 @@ class Reported:
                 for name in {task for task, _ in process}:
                     tasks[name].processes.append(pid)
         return Metrics(tasks, {name: total.latency for name, total in totals.items() if total.latency.count})
-
-    def latency(self) -> dict[str, Sketch]:
-        """From due time to the end of each sink, of all samples since the start."""
-        return {name: total.latency for name, total in self._totals().items() if total.latency.count}

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 from penstock.flow.chains import all_chains
+from penstock.flow.graph import Constraint
 from penstock.flow.layers import Layout
 from penstock.observe.outside import Outside
 from penstock.observe.reported import Reported
+from penstock.policy.held import Judge
 from penstock.stats.observed import observed
 from penstock.stats.snapshot import Snapshot
 from penstock.wire.orders import Switches
@@ -28,19 +30,24 @@ class View:
         self._present = present
         self._window = reported.window()
         self._outside = Outside(cpu_s)
+        self._judge = Judge()
 
     def snapshot(self, interval_s: float) -> Snapshot:
         """What was measured since the last call, `interval_s` seconds ago, as a policy reads it."""
         layout, switches = self._present()
+        seen = self._window.take()
         snapshot = observed(
             layout.graph,
-            self._window.take_summary(),
+            seen.summary,
             interval_s=interval_s,
             active=switches.active,
             lifetimes_ms=switches.lifetime_ms,
             chains=all_chains(layout, switches.chains),
         )
         receivers = {stream.name: stream.receiver for stream in layout.graph.streams}
-        return self._outside.complete(
-            snapshot, layout, self._reported.backlog(receivers), self._reported.latency()
-        )
+        complete = self._outside.complete(snapshot, layout, self._reported.backlog(receivers), seen.passed_ms)
+        return self._judge.judged(complete)
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Those of the flow, with the bounds they have now."""
+        return self._present()[0].graph.constraints

@@ -1,7 +1,8 @@
 """Dynamic task chaining: which neighbouring tasks run in one process.
 
 Thesis, section 4.7. A chain is a constrained path whose tasks have no other streams inside it, joined one to
-one, on the same worker, with equal parallelism. Every constrained task has one longest, its primary chain.
+one, on the same worker, with equal parallelism; a task may forbid it. Every constrained task has one longest,
+its primary chain.
 Algorithm 10 splits a primary chain into as few chains as possible such that
 
     util(chain) = sum of rho_max of its tasks <= rho_max                                     (4.13, 4.14)
@@ -134,6 +135,8 @@ def _one_to_one(snapshot: Snapshot, sender: str, receiver: str) -> bool:
     same_worker = None in (first.worker, second.worker) or first.worker == second.worker
     return (
         first.kind == second.kind == "task"
+        and first.chain
+        and second.chain
         and len(inputs) == len(outputs) == 1
         and inputs[0].wiring == "forward"
         and first.parallelism == second.parallelism

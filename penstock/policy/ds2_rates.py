@@ -79,9 +79,11 @@ def observed_processing_per_s(task: TaskStats, interval_s: float) -> float | Non
 
 
 def observed_output_per_s(task: TaskStats, interval_s: float) -> float | None:
-    """Equation 4, of the whole task."""
-    emitted = finite(task.emitted_total)
-    return None if emitted is None else emitted / interval_s
+    """Equation 4, of a source: each item counts once, on however many streams it leaves."""
+    sent = finite(task.processed_total)
+    if sent is None:
+        sent = finite(task.emitted_total)
+    return None if sent is None else sent / interval_s
 
 
 def _works(task: TaskStats) -> list[tuple[float, float | None, float]] | None:

@@ -3,10 +3,11 @@
     pi_i = ceil( r_i / (o_i[lambda_p] / p_i) ),   r_i = sum over senders j of o_j[lambda_o]*             (7)
     o_j[lambda_o]* = lambda_src of a source, otherwise (o_j[lambda_o] / o_j[lambda_p]) * r_j             (8)
 
-The output passed downstream is that of the real-valued optimum, not of its ceiling. Every stream out of a
-task carries the task's whole output (A_ij = 1). Tasks that cannot be scaled take part in the walk with
-what they let through. 0/0 (an idle task) and x/0 (a task without a rate) are no numbers of replicas: they
-stay unknown.
+The output passed downstream is that of the real-valued optimum, not of its ceiling. In the paper every stream
+out of a task carries the task's whole output (A_ij = 1). Here a stream carries the share of it that was
+measured; only where that is unknown, all of it. Tasks that cannot be scaled take part in the walk with what
+they let through. 0/0 (an idle task) and x/0 (a task without a rate) are no numbers of replicas: they stay
+unknown.
 """
 
 import math
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from penstock.policy.ds2_rates import Knowledge, true_rates
 from penstock.policy.measured import finite
-from penstock.stats.snapshot import Snapshot
+from penstock.stats.snapshot import Snapshot, StreamStats
 
 # A rate that is a multiple of a replica's capacity must not need one more because a number was rounded.
 _ROUNDING = 1e-6
@@ -49,9 +50,25 @@ def traverse(snapshot: Snapshot) -> dict[str, Need]:
     """The need of every task, sources included, in topological order."""
     needs: dict[str, Need] = {}
     for name in snapshot.topological_order():
-        senders = [needs[stream.sender] for stream in snapshot.streams_into(name)]
-        needs[name] = _source(snapshot, name) if not senders else _need(snapshot, name, senders)
+        inputs = [(needs[stream.sender], _share(snapshot, stream)) for stream in snapshot.streams_into(name)]
+        needs[name] = _source(snapshot, name) if not inputs else _need(snapshot, name, inputs)
     return needs
+
+
+def _share(snapshot: Snapshot, stream: StreamStats) -> float:
+    """Which share of its sender's output a stream carries.
+
+    A source has sent each of its items on all of its streams, or on some: how many it has of the items that
+    it read. What a task emits is the sum over its streams. With one stream nothing is to be shared.
+    """
+    streams = snapshot.streams_out_of(stream.sender)
+    sent = {one.name: finite(one.emitted_total) for one in streams}
+    known = [count for count in sent.values() if count is not None]
+    if len(streams) == 1 or len(known) < len(streams):
+        return 1.0
+    sender = snapshot.tasks[stream.sender]
+    whole = finite(sender.processed_total) if sender.kind == "source" else sum(known)
+    return (sent[stream.name] or 0.0) / whole if whole else 1.0
 
 
 def _source(snapshot: Snapshot, name: str) -> Need:
@@ -61,16 +78,17 @@ def _source(snapshot: Snapshot, name: str) -> Need:
     return Need(name, Knowledge.KNOWN, target_per_s=rate, output_per_s=rate)
 
 
-def _need(snapshot: Snapshot, name: str, senders: list[Need]) -> Need:
+def _need(snapshot: Snapshot, name: str, inputs: list[tuple[Need, float]]) -> Need:
+    """`inputs` are the senders, each with the share of its output that comes here."""
     rates = true_rates(snapshot.tasks[name])
     per_replica = rates.processing_per_s and rates.processing_per_s / snapshot.tasks[name].parallelism
-    silent = [sender for sender in senders if sender.output_per_s is None]
+    silent = [sender for sender, _ in inputs if sender.output_per_s is None]
     if silent:
         # What follows a sender whose output is unknown is unknown too; one that was not measured comes first.
         sender = next((one for one in silent if one.knowledge is not Knowledge.IDLE), silent[0])
         knowledge = Knowledge.IDLE if sender.knowledge is Knowledge.IDLE else Knowledge.MISSING
         return Need(name, knowledge, None, per_replica, rates.selectivity, None, sender.blamed or sender.task)
-    target = sum(sender.output_per_s or 0.0 for sender in senders)
+    target = sum((sender.output_per_s or 0.0) * share for sender, share in inputs)
     output = None if rates.selectivity is None else finite(rates.selectivity * target)
     if target == 0:
         output = 0.0

@@ -1,4 +1,4 @@
-"""Policy `nephele`: adaptive output batching, elastic scaling and dynamic task chaining, as in the thesis.
+"""Nephele: adaptive output batching, elastic scaling and dynamic task chaining, as in the thesis.
 
 The three read the same snapshot and do not wait for each other. Scaling rests for some intervals after
 replicas were added (section 4.6.4): new ones need time to work off what queued up before they came.

@@ -70,6 +70,34 @@ def parse_settings(
     return {group: _convert(group, values, groups[group]) for group, values in given.items()}
 
 
+def as_settings(given: str | Iterable[str] | Mapping[str, object]) -> tuple[str, ...]:
+    """Settings in any form that users write them in, as `parse_settings` takes them.
+
+    >>> as_settings({"ds2.headroom": 0.2, "nephele.fit_limits": [0, 3]})
+    ('ds2.headroom=0.2', 'nephele.fit_limits=[0,3]')
+    """
+    if isinstance(given, str):
+        return (given,)
+    if isinstance(given, Mapping):
+        return tuple(_setting(name, value) for name, value in given.items())
+    return tuple(given)
+
+
+def settings_of(group: str, parameters: msgspec.Struct) -> list[str]:
+    """Every parameter of a struct as a setting."""
+    fields = msgspec.structs.fields(parameters)
+    return [_setting(f"{group}.{field.encode_name}", getattr(parameters, field.name)) for field in fields]
+
+
+def _setting(name: str, value: object) -> str:
+    try:
+        return f"{name}={msgspec.json.encode(value).decode()}"
+    except TypeError:
+        raise SettingError(
+            f"setting {name!r}: {value!r} is no value; give a number, a text or a list"
+        ) from None
+
+
 def _value(text: str, key: str) -> Any:
     try:
         value = json.loads(text)

@@ -38,6 +38,11 @@ def policy_names() -> list[str]:
     return list(_POLICIES)
 
 
+def policy_modules() -> dict[str, str]:
+    """Where each policy lives, by its name."""
+    return {name: entry.module for name, entry in _POLICIES.items()}
+
+
 def parameters_type(name: str) -> type[msgspec.Struct]:
     """The struct of the parameters of policy `name`."""
     entry = _entry(name)

@@ -8,7 +8,8 @@ For each constraint in turn: ResolveBottlenecks if its sequence has a bottleneck
 starting from the minima, from the replicas earlier constraints asked for, and from the smallest number whose
 utilization stays below `utilization_max` (section 4.6.4). With the first limit batching and queues may use
 up the whole bound, and transport comes on top; the second leaves a margin. Where batching yields a share y to
-the queues (batching.py), (1 - y) w_ob takes the place of w_ob.
+the queues (batching.py), (1 - y) w_ob takes the place of w_ob. A chain counts as one server
+(scaling_chains.py); its later tasks follow the first, since forward streams join them.
 """
 
 import math
@@ -20,6 +21,7 @@ from penstock.policy.decision import Evidence, Reason
 from penstock.policy.experience import RULE, Experiences, experience, fewest_enough
 from penstock.policy.measured import finite, queue_wait_ms, task_latency_ms, utilization
 from penstock.policy.scaling_bottlenecks import is_bottleneck, resolved_parallelism
+from penstock.policy.scaling_chains import as_served, heads
 from penstock.policy.scaling_model import FitLimits, QueueWait, fit_queue_wait, fixed_queue_wait
 from penstock.policy.scaling_rebalance import Candidate, Rebalanced, Step, rebalance
 from penstock.stats.snapshot import ConstraintSpec, Snapshot, TaskStats
@@ -70,16 +72,19 @@ def scale_reactively(snapshot: Snapshot, rules: ScalingRules, known: Experiences
     Experiences that are `known`, those of this snapshot among them, may show that fewer are enough.
     """
     scaling = Scaling()
+    snapshot, head_of = as_served(snapshot), heads(snapshot)
     for constraint in snapshot.constraints:
         names = list(dict.fromkeys(constraint.tasks()))
         bottlenecks = [
-            name for name in names if is_bottleneck(snapshot.tasks[name], rules.bottleneck_utilization)
+            name
+            for name in dict.fromkeys(head_of.get(name, name) for name in names)
+            if is_bottleneck(snapshot.tasks[name], rules.bottleneck_utilization)
         ]
         if bottlenecks:
             _resolve(snapshot, constraint, bottlenecks, scaling)
             continue
         try:
-            _rebalance(snapshot, constraint, names, rules, scaling, known or {})
+            _rebalance(snapshot, constraint, names, rules, scaling, known or {}, head_of)
         except _UnknownError as unknown:
             why = f"{unknown} was not measured, so nothing is scaled for {constraint.name}"
             scaling.reasons.append(Reason(rule="unknown", constraint=constraint.name, why=why))
@@ -121,17 +126,20 @@ def _rebalance(
     rules: ScalingRules,
     scaling: Scaling,
     known: Experiences,
+    head_of: Mapping[str, str],
 ) -> None:
+    """Tasks in the process of another (`head_of`) add their latency; what has a queue is the other one."""
     latency_ms = sum(_needed(task_latency_ms(snapshot.tasks[n]), n, "latency_ms") for n in names)
     limit_ms = rules.queue_limit_ms(constraint, latency_ms)
-    waits_ms = {name: _needed(queue_wait_ms(snapshot, name), name, "queue_wait_ms") for name in names}
+    queues = [name for name in names if name not in head_of]
+    waits_ms = {name: _needed(queue_wait_ms(snapshot, name), name, "queue_wait_ms") for name in queues}
     tasks = {
         name: _candidate(snapshot.tasks[name], name, rules, wait_ms, scaling.replicas.get(name, 1))
         for name, wait_ms in waits_ms.items()
     }
     result = rebalance(tasks, limit_ms, rules.step)
     summary: Evidence = {"queue_wait_ms": result.wait_ms, "queue_wait_limit_ms": limit_ms}
-    for name in names:
+    for name in queues:
         task = snapshot.tasks[name]
         if not task.elastic:
             continue

@@ -29,12 +29,19 @@ def gather(window: Window, snapshot: Snapshot, length_s: float) -> tuple[Window,
 
 
 def merge(first: Snapshot, then: Snapshot) -> Snapshot:
-    """One snapshot over both intervals; streams, constraints and chains are those of `then`."""
+    """One snapshot over both intervals; constraints, chains and what streams did are those of `then`."""
     tasks = {
         name: _merge_task(first.tasks[name], task, first.interval_s, then.interval_s)
         for name, task in then.tasks.items()
     }
-    return msgspec.structs.replace(then, interval_s=first.interval_s + then.interval_s, tasks=tasks)
+    sent = {stream.name: stream.emitted_total for stream in first.streams}
+    streams = [
+        msgspec.structs.replace(stream, emitted_total=_sum(sent.get(stream.name), stream.emitted_total))
+        for stream in then.streams
+    ]
+    return msgspec.structs.replace(
+        then, interval_s=first.interval_s + then.interval_s, tasks=tasks, streams=streams
+    )
 
 
 def _comparable(first: Snapshot, then: Snapshot) -> bool:

@@ -38,8 +38,9 @@ LINES: Final[Mapping[str, Mapping[str, Any]]] = {
 CONSTRAINT_COLOURS: Final = (ORANGE, SKY, GREEN, PURPLE, VERMILION)
 
 
-def draw_graph(graph: Graph, path: Path) -> None:
+def draw_graph(graph: Graph, path: Path | str) -> None:
     """Write the picture as SVG or PNG, by the suffix of the file."""
+    path = Path(path)
     if path.suffix not in SUFFIXES:
         raise PictureError(f'"{path}" ends in neither .svg nor .png; choose one of the two')
     sheet = arrange(graph)

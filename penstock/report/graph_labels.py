@@ -7,6 +7,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from penstock.durations import format_ms
+from penstock.flow.codec import codec_name
 from penstock.flow.graph import ITEM_ID, Constraint, Stream, Task
 from penstock.flow.layers import Layout
 from penstock.flow.names import own_name
@@ -55,7 +56,7 @@ def task_words(task: Task, layout: Layout) -> Words:
         lines.append(f"{task.parallelism.min} replica{'' if task.parallelism.min == 1 else 's'}")
     if task.every_ms is not None:
         lines.append(f"timer every {format_ms(task.every_ms)}")
-    if task.latency == "read_write":
+    if task.latency_kind == "read_write":
         lines.append("read-write latency")
     return Words(tuple(lines))
 
@@ -68,7 +69,7 @@ def stream_words(stream: Stream, *, several_outputs: bool) -> Words:
     if stream.batch_lifetime_ms:
         lines.append(f"batches of {format_ms(stream.batch_lifetime_ms)}")
     if stream.codec != "pickle":
-        lines.append(stream.codec)
+        lines.append(codec_name(stream.codec))
     return Words(tuple(lines))
 
 

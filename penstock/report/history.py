@@ -70,7 +70,7 @@ class History:
         return [name for name in inner if tasks[name].elastic] or inner
 
 
-def read_history(path: Path) -> History:
+def read_history(path: Path | str) -> History:
     """The recording `path`; decisions beside it are read if they are there."""
     try:
         snapshots = tuple(read_snapshots(path))
@@ -87,4 +87,4 @@ def read_history(path: Path) -> History:
                 f"recording {path}: snapshot {number} has other tasks than those before it"
                 f" ({', '.join(snapshot.tasks)}); record flows that differ in files of their own"
             )
-    return History(path.stem, snapshots, entries)
+    return History(Path(path).stem, snapshots, entries)

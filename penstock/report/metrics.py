@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from math import ceil
 from statistics import fmean, median
 
+from penstock.policy.ds2_rates import observed_output_per_s
+from penstock.policy.held import Judge
 from penstock.policy.measured import utilization
 from penstock.report.history import History
-from penstock.stats.snapshot import ConstraintSpec, Snapshot, TaskStats
+from penstock.stats.snapshot import ConstraintSpec, Snapshot, StreamStats, TaskStats
 from penstock.stats.throughput import processed_share, throughput_degradation
 
 # Replicas are needed for the load at which each is this busy; `penstock bench policies` leaves the same room.
@@ -70,27 +72,16 @@ def figures_of(history: History) -> Figures:
 
 
 def held(history: History, constraint: str) -> list[bool | None]:
-    """Whether each interval kept the bound it had; None for one in which no source sent anything.
+    """Whether each interval kept the bound it had, judged over the constraint's window that ends with it.
 
-    A bound of p95 is held against the percentile; of other percentiles nothing is known. An interval in which
-    items were sent and the sequence could not be measured counts as broken.
+    None for one in which no source sent anything. A bound of p95 or p99 is held against the percentile; of
+    others nothing is known. Where items were sent and the sequence could not be measured it counts as broken.
     """
-    verdicts: list[bool | None] = []
-    measured = zip(
-        history.snapshots,
-        history.specs(constraint),
-        history.latencies_ms(constraint),
-        history.p95s_ms(constraint),
-        strict=True,
-    )
-    for snapshot, spec, mean_ms, p95_ms in measured:
-        if spec is None or spec.statistic not in ("mean", "p95"):
-            verdicts.append(None)
-            continue
-        value = mean_ms if spec.statistic == "mean" else p95_ms
-        unused = value is None and not _sent_per_s(snapshot)
-        verdicts.append(None if unused else value is not None and value <= spec.latency_ms)
-    return verdicts
+    judge = Judge()
+    return [
+        found.held if (found := judge.verdicts(snapshot).get(constraint)) is not None else None
+        for snapshot in history.snapshots
+    ]
 
 
 def needed(task: TaskStats) -> int | None:
@@ -102,7 +93,8 @@ def needed(task: TaskStats) -> int | None:
 def throughput(history: History) -> list[tuple[float, float]] | None:
     """What was due to arrive and what arrived at the sinks in every interval, per second.
 
-    None for flows in which an item takes several ways: what is due at their sinks cannot be told.
+    None for flows in which an item takes several ways and the recording does not tell which took how many:
+    then what is due at their sinks cannot be told.
     """
     due = _due_per_s(history)
     if due is None:
@@ -120,22 +112,19 @@ def _due_per_s(history: History) -> list[dict[str, float]] | None:
 
     That is what is due from the sources times what the tasks on the way make of one item over the whole run.
     """
-    first = history.snapshots[0]
-    if any(len(first.streams_out_of(name)) > 1 for name in first.tasks):
+    ratio = {stream.name: _items_out_per_item_in(history, stream) for stream in history.snapshots[0].streams}
+    if None in ratio.values():
         return None
-    ratio = {
-        name: _items_out_per_item_in(history, name) for name, t in first.tasks.items() if t.kind == "task"
-    }
     intervals = []
     for snapshot in history.snapshots:
         due: dict[str, float] = {}
         for name in snapshot.topological_order():
             task = snapshot.tasks[name]
-            senders = [stream.sender for stream in snapshot.streams_into(name)]
+            inputs = snapshot.streams_into(name)
             due[name] = (
                 _rate(task, snapshot) or 0.0
                 if task.kind == "source"
-                else sum(due[sender] * ratio.get(sender, 1.0) for sender in senders)
+                else sum(due[stream.sender] * (ratio[stream.name] or 0.0) for stream in inputs)
             )
         intervals.append(due)
     return intervals
@@ -189,10 +178,26 @@ def _enough(history: History, name: str, due: list[dict[str, float]] | None) -> 
     return max(1, ceil(load / NEEDED_UTILIZATION - 1e-9))
 
 
-def _items_out_per_item_in(history: History, name: str) -> float:
-    tasks = [snapshot.tasks[name] for snapshot in history.snapshots]
-    taken = sum(task.processed_total or 0.0 for task in tasks)
-    return sum(task.emitted_total or 0.0 for task in tasks) / taken if taken else 1.0
+def _items_out_per_item_in(history: History, stream: StreamStats) -> float | None:
+    """Items on a stream for each that its sender took, over the run; None if that cannot be told."""
+    first = history.snapshots[0]
+    alone = len(first.streams_out_of(stream.sender)) == 1
+    if alone and first.tasks[stream.sender].kind == "source":
+        return 1.0
+    both = [
+        (taken, sent)
+        for snapshot in history.snapshots
+        if (taken := snapshot.tasks[stream.sender].processed_total)
+        and (sent := _sent(snapshot, stream, alone=alone)) is not None
+    ]
+    if not both:
+        return 1.0 if alone else None
+    return sum(sent for _, sent in both) / sum(taken for taken, _ in both)
+
+
+def _sent(snapshot: Snapshot, stream: StreamStats, *, alone: bool) -> float | None:
+    sent = snapshot.stream(stream.name).emitted_total
+    return snapshot.tasks[stream.sender].emitted_total if sent is None and alone else sent
 
 
 def _replicas(snapshot: Snapshot) -> dict[str, int]:
@@ -202,8 +207,4 @@ def _replicas(snapshot: Snapshot) -> dict[str, int]:
 def _rate(task: TaskStats, snapshot: Snapshot) -> float | None:
     if task.rate_total is not None:
         return task.rate_total
-    return None if task.emitted_total is None else task.emitted_total / snapshot.interval_s
-
-
-def _sent_per_s(snapshot: Snapshot) -> float:
-    return sum(_rate(t, snapshot) or 0.0 for t in snapshot.tasks.values() if t.kind == "source")
+    return observed_output_per_s(task, snapshot.interval_s)

@@ -12,8 +12,9 @@ from penstock.report.page import page
 PAGE = "index.html"
 
 
-def write_report(recordings: Sequence[Path], directory: Path) -> Path:
+def write_report(recordings: Sequence[Path | str], directory: Path | str) -> Path:
     """Write `index.html` and one PNG for each picture into a directory; the page needs none of them."""
+    directory = Path(directory)
     histories = _with_distinct_names([read_history(path) for path in recordings], recordings)
     directory.mkdir(parents=True, exist_ok=True)
     pictures = {}
@@ -28,10 +29,10 @@ def write_report(recordings: Sequence[Path], directory: Path) -> Path:
     return written
 
 
-def _with_distinct_names(histories: list[History], paths: Sequence[Path]) -> list[History]:
+def _with_distinct_names(histories: list[History], paths: Sequence[Path | str]) -> list[History]:
     """The names of the files; with their directories where two have the same."""
     names = [history.name for history in histories]
     return [
-        replace(history, name=str(path.with_suffix(""))) if names.count(history.name) > 1 else history
+        replace(history, name=str(Path(path).with_suffix(""))) if names.count(history.name) > 1 else history
         for history, path in zip(histories, paths, strict=True)
     ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.policy.held import Judge
 from penstock.sim.actuator import Actuator
 from penstock.sim.cluster import Cluster
 from penstock.sim.latencies import Latencies
@@ -51,6 +52,7 @@ class SimulatedEngine:
         self._actuator = Actuator(flow, self._cluster)
         self._interval_latencies: dict[str, Latencies] = {}
         self._losing_until_s = 0.0
+        self._judge = Judge()
 
     @property
     def actions(self) -> int:
@@ -104,11 +106,16 @@ class SimulatedEngine:
         while self.now_s < end_s - 1e-9:
             self._advance(self._step_end(end_s))
         length_s = end_s - begin_s
-        p95_ms = {name: kept.quantile_ms(0.95) for name, kept in self._interval_latencies.items()}
         cores_used = (self._cluster.busy_core_seconds - busy) / length_s
         cores_leased = (self._cluster.core_seconds - cores) / length_s
-        snapshot = snapshot_of(
-            self._network, length_s, p95_ms=p95_ms, cores_used=cores_used, cores_leased=cores_leased
+        snapshot = self._judge.judged(
+            snapshot_of(
+                self._network,
+                length_s,
+                latencies=self._interval_latencies,
+                cores_used=cores_used,
+                cores_leased=cores_leased,
+            )
         )
         workers = (self._cluster.worker_seconds - leased) / length_s
         self._remember(begin_s, snapshot, cores_used / max(cores_leased, 1e-12), workers)

@@ -66,6 +66,7 @@ class TaskMeter:
         self.busy_s = np.zeros(replicas)
         self.blocked_s = 0.0
         self.processed = np.zeros(replicas)
+        self.chained_in = np.zeros(replicas)
         self.observed_s = np.zeros(replicas)
 
     def resize(self, replicas: int) -> None:
@@ -73,6 +74,7 @@ class TaskMeter:
         self.gaps = np.stack([fitted(row, replicas) for row in self.gaps])
         self.busy_s = fitted(self.busy_s, replicas)
         self.processed = fitted(self.processed, replicas)
+        self.chained_in = fitted(self.chained_in, replicas)
         self.observed_s = fitted(self.observed_s, replicas)
 
     def book_chained(self, copies: Ints, service: Floats, counts: Ints, *, own_latency: bool) -> None:
@@ -84,7 +86,9 @@ class TaskMeter:
             self.latency.add(items, total)
         self.inputs[0].latency.add(items, 0.0)
         self.inputs[0].batching.add(items, 0.0)
-        self.processed += sums_of_runs(copies, counts)
+        handed_on = sums_of_runs(copies, counts)
+        self.processed += handed_on
+        self.chained_in += handed_on
 
     @property
     def useful_s(self) -> Floats:

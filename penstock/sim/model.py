@@ -28,7 +28,7 @@ class TaskModel:
     it could not emit in time (a generator under back-pressure), others emit them late (a log). `every_s`
     makes the task emit once per window instead of per item; `group` once for so many items. `queue_items`
     bounds the queue of a replica (None: unbounded). Replicas of a `site` share workers, `per_worker` of this
-    task on each.
+    task on each. Without `chain` it keeps a process of its own.
     """
 
     name: str
@@ -47,6 +47,7 @@ class TaskModel:
     queue_items: int | None = None
     site: str = "cluster"
     per_worker: int = 1
+    chain: bool = True
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -190,7 +191,7 @@ class FlowModel:
             joined = None
             if task.kind == "task" and len(inputs) == 1 and inputs[0].wiring == "forward":
                 sender = inputs[0].sender
-                alone = len(self.outputs_of(sender)) == 1
+                alone = len(self.outputs_of(sender)) == 1 and task.chain and self.task(sender).chain
                 joined = next((run for run in runs if run[-1] == sender), None) if alone else None
             if joined is not None:
                 joined.append(task.name)

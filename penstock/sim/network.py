@@ -51,6 +51,11 @@ class Network:
     def stage_of(self, task: str) -> Stage | SourceStage:
         return self.sources[task] if task in self.sources else self.stages[task]
 
+    def emitted_into(self, stream: StreamModel) -> Floats:
+        """Items that each sender put into a stream in this interval, or handed on inside a chain."""
+        sent = self.sent[stream.name]
+        return sent + self.stages[stream.receiver].meter.chained_in if stream.wiring == "forward" else sent
+
     def items_inside(self) -> int:
         """Items that have left a source and are not finished: in queues or under way."""
         queued = sum(stage.backlog for stage in self.stages.values())
@@ -123,8 +128,9 @@ class Network:
         ratio = stream.ratio.at(begin_s)
         if ratio != 1.0 and items.time.size:
             items = items.repeated(dealt(np.ones(items.time.size, dtype=np.int64), ratio, self._rng))
-        self.sent[stream.name] += items.counts
-        return self.streams[stream.name].carry(items, end_s)
+        carrier = self.streams[stream.name]
+        self.sent[stream.name] += items.counts * (carrier.receivers if stream.wiring == "broadcast" else 1)
+        return carrier.carry(items, end_s)
 
     def _set_costs(self, begin_s: float, duration_s: float) -> None:
         for task in reversed(self.flow.tasks):

@@ -1,4 +1,4 @@
-"""From what the stages measured to a version 1 snapshot."""
+"""From what the stages measured to a snapshot."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from penstock.stats.snapshot import InstanceStats, Snapshot, StreamStats, TaskStats
+from penstock.stats.snapshot import (
+    ConstraintSpec,
+    InstanceStats,
+    QueueStats,
+    Snapshot,
+    StreamStats,
+    TaskStats,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.sim.latencies import Latencies
     from penstock.sim.meters import TaskMeter
     from penstock.sim.network import Network
 
@@ -20,7 +28,7 @@ def snapshot_of(
     network: Network,
     interval_s: float,
     *,
-    p95_ms: Mapping[str, float | None],
+    latencies: Mapping[str, Latencies],
     cores_used: float,
     cores_leased: float,
 ) -> Snapshot:
@@ -32,10 +40,18 @@ def snapshot_of(
         interval_s=interval_s,
         tasks=tasks,
         streams=streams,
-        constraints=[msgspec.structs.replace(c, p95_ms=p95_ms.get(c.name)) for c in flow.constraints],
+        constraints=[_with_percentiles(c, latencies.get(c.name)) for c in flow.constraints],
         chains=network.chains,
         cores_used=cores_used,
         cores_leased=cores_leased,
+    )
+
+
+def _with_percentiles(constraint: ConstraintSpec, seen: Latencies | None) -> ConstraintSpec:
+    if seen is None:
+        return constraint
+    return msgspec.structs.replace(
+        constraint, p95_ms=seen.quantile_ms(0.95), p99_ms=seen.quantile_ms(0.99), samples=seen.count
     )
 
 
@@ -43,8 +59,8 @@ def _task_stats(network: Network, name: str, interval_s: float) -> TaskStats:
     model, stage = network.flow.task(name), network.stage_of(name)
     meter = stage.meter
     low, high = model.bounds
-    out = [network.sent[stream.name] for stream in network.flow.outputs_of(name)]
-    emitted = np.maximum.reduce(out) if out else None
+    out = [network.emitted_into(stream) for stream in network.flow.outputs_of(name)]
+    emitted = np.add.reduce(out) if out else None
     source = network.sources.get(name)
     interarrival_s, interarrival_cv = meter.interarrival()
     seen = meter.observed_s > 0
@@ -55,6 +71,7 @@ def _task_stats(network: Network, name: str, interval_s: float) -> TaskStats:
         min=low,
         max=high,
         elastic=model.elastic,
+        chain=model.chain,
         rate_total=source.due_in_interval / interval_s if source else None,
         service_ms=_ms(meter.service.mean),
         service_cv=meter.service.cv,
@@ -71,6 +88,7 @@ def _task_stats(network: Network, name: str, interval_s: float) -> TaskStats:
         useful_s=float(meter.useful_s.sum()) / stage.replicas,
         instances=_instances(meter, emitted),
         backlog_total=float(stage.backlog),
+        lag_items=float(source.backlog) if source else None,
         baseline_service_ms=model.service_s * 1000.0 if model.service_s > 0.0 else None,
         worker=[f"{model.site}{w}" for w in range(-(-stage.replicas // model.per_worker))],
     )
@@ -96,6 +114,8 @@ def _stream_stats(network: Network, name: str) -> StreamStats:
         latency_ms=_ms(meter.latency.mean),
         output_batch_ms=_ms(meter.batching.mean),
         batch_lifetime_ms=stream.lifetime_s * 1000.0 if np.isfinite(stream.lifetime_s) else None,
+        emitted_total=float(network.emitted_into(stream.model).sum()),
+        queue=QueueStats(items=float(receiver.backlog)) if len(receiver.inputs) == 1 else None,
     )
 
 

@@ -6,8 +6,8 @@ the mean of the intervals weighted with the items processed, and the time on the
     transport = channel latency - output batch latency - queue wait
 
 the median over the intervals. Measured service times contain what the machine's load did to them, so the
-modelled machine has cores enough for everybody. A sender with several streams is taken to share its items
-evenly among them.
+modelled machine has cores enough for everybody. A recording of version 1 does not tell what a task sent into
+each of its streams: then it is taken to have shared its items evenly among them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
+from penstock.policy.ds2_rates import observed_output_per_s
 from penstock.policy.measured import output_batch_ms, queue_wait_ms
 from penstock.sim.distributions import Deterministic, Distribution, Gamma
 from penstock.sim.load import Curve
@@ -99,16 +100,16 @@ def _task(
         queue_items=None if source else queue_items,
         site=_SITE,
         per_worker=1_000_000,
+        chain=begin.chain,
     )
 
 
 def _load(name: str, snapshots: Sequence[Snapshot], *, from_start: bool) -> Curve:
-    """Items per second on each stream of the source; what was not measured is as in the interval before.
+    """Items per second of the source; what was not measured is as in the interval before.
 
     A rate between those of the intervals around it is a step inside its interval. A source that began inside
     the first one of its run has sent less in it than its rate says.
     """
-    streams = max(1, len(snapshots[0].streams_out_of(name)))
     known = [snapshot.tasks[name].rate_total for snapshot in snapshots]
     first = next((value for value in known if value is not None), None)
     if first is None:
@@ -124,19 +125,18 @@ def _load(name: str, snapshots: Sequence[Snapshot], *, from_start: bool) -> Curv
         inside = min(before, after) < rate < max(before, after)
         late_s = snapshot.interval_s * ((rate - before) / (after - before) if inside else 0.0)
         steps += [(snapshot.interval_s - late_s, before if inside else rate), (late_s, after)]
-    return Curve.steps([(span_s, rate / streams) for span_s, rate in steps if span_s > _SHORTEST_S])
+    return Curve.steps([step for step in steps if step[0] > _SHORTEST_S])
 
 
 def _silent_s(first: Snapshot, name: str, rate_per_s: float) -> float:
     """How long a source sent nothing at the beginning of the first interval."""
-    sent = first.tasks[name].emitted_total
-    if sent is None or not rate_per_s:
+    sent_per_s = observed_output_per_s(first.tasks[name], first.interval_s)
+    if sent_per_s is None or not rate_per_s:
         return 0.0
-    return max(0.0, first.interval_s - sent / rate_per_s)
+    return first.interval_s * max(0.0, 1.0 - sent_per_s / rate_per_s)
 
 
 def _stream(stream: StreamStats, snapshots: Sequence[Snapshot]) -> StreamModel:
-    sender = [snapshot.tasks[stream.sender] for snapshot in snapshots]
     ways = (_transport_ms(snapshot, stream.name) for snapshot in snapshots)
     known = [way_ms for way_ms in ways if way_ms is not None]
     return StreamModel(
@@ -145,24 +145,34 @@ def _stream(stream: StreamStats, snapshots: Sequence[Snapshot]) -> StreamModel:
         stream.wiring,
         lifetime_ms=stream.batch_lifetime_ms or 0.0,
         together=True,
-        paused=sender[0].kind == "source",
-        ratio=Curve.constant(_ratio(sender, len(snapshots[0].streams_out_of(stream.sender)))),
+        paused=snapshots[0].tasks[stream.sender].kind == "source",
+        ratio=Curve.constant(_ratio(stream, snapshots)),
         costs=Costs(transport_s=statistics.median(known) / 1000.0 if known else 0.0),
         keys=_KEYS if stream.wiring == "key" else None,
     )
 
 
-def _ratio(sender: Sequence[TaskStats], streams: int) -> float:
-    """Items on one stream for each item that its sender finished."""
-    if sender[0].kind == "source":
-        return 1.0
+def _ratio(stream: StreamStats, snapshots: Sequence[Snapshot]) -> float:
+    """Items on a stream for each item that its sender finished; a broadcast is one, however many get it."""
     both = [
-        (task.processed_total, task.emitted_total)
-        for task in sender
-        if task.processed_total is not None and task.emitted_total is not None
+        (processed, sent)
+        for snapshot in snapshots
+        if (processed := snapshot.tasks[stream.sender].processed_total) is not None
+        and (sent := _sent(stream, snapshot)) is not None
     ]
     processed = sum(done for done, _ in both)
-    return sum(sent for _, sent in both) / processed / streams if processed else 1.0
+    return sum(sent for _, sent in both) / processed if processed else 1.0
+
+
+def _sent(stream: StreamStats, snapshot: Snapshot) -> float | None:
+    sender = snapshot.tasks[stream.sender]
+    sent = snapshot.stream(stream.name).emitted_total
+    if sent is None and sender.kind == "source":
+        return sender.processed_total
+    if sent is None and sender.emitted_total is not None:
+        sent = sender.emitted_total / len(snapshot.streams_out_of(stream.sender))
+    copies = snapshot.tasks[stream.receiver].parallelism if stream.wiring == "broadcast" else 1
+    return None if sent is None else sent / copies
 
 
 def _transport_ms(snapshot: Snapshot, stream: str) -> float | None:

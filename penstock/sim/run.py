@@ -29,6 +29,7 @@ class Point:
     delivered_per_s: float
     latency_ms: dict[str, float | None]
     p95_ms: dict[str, float | None]
+    held: dict[str, bool]
     replicas: dict[str, int]
     utilization: dict[str, float | None]
     cpu_share: float
@@ -102,6 +103,7 @@ def _point(interval: Interval) -> Point:
         delivered_per_s=interval.delivered / length_s,
         latency_ms={c.name: sequence_latency_ms(snapshot, c) for c in snapshot.constraints},
         p95_ms=interval.p95_ms,
+        held={c.name: c.held is True for c in snapshot.constraints},
         replicas={name: task.parallelism for name, task in elastic.items()},
         utilization={name: task.utilization for name, task in elastic.items()},
         cpu_share=interval.cpu_share,

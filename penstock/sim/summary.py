@@ -19,8 +19,9 @@ _NEEDED_UTILIZATION = 0.9
 class ConstraintOutcome:
     """How a constraint was kept.
 
-    Settling time is the mean length of the episodes in which the bound was broken; an interval in which the
-    sequence was not measured counts as broken.
+    Each interval is judged over the constraint's window that ends with it (policy/held.py). Settling time is
+    the mean length of the episodes in which the bound was broken; where the sequence was not measured it
+    counts as broken.
     """
 
     bound_ms: float
@@ -80,7 +81,7 @@ def _length(point: Point) -> float:
 
 def _outcome(run: Run, name: str, bound_ms: float) -> ConstraintOutcome:
     means = [point.latency_ms[name] for point in run.points]
-    held = [mean is not None and mean <= bound_ms for mean in means]
+    held = [point.held[name] for point in run.points]
     known = [mean for mean in means if mean is not None]
     broken_s = [
         sum(_length(point) for point, _ in episode)

@@ -23,7 +23,7 @@ def is_users(text: str) -> bool:
 def failure_words(flow: str, failure: Failure | None, error: object, checkpoint: str) -> str:
     """One message, without the stack of Java."""
     if failure is not None:
-        return f'flow "{flow}", task "{failure.task}", replica {failure.replica}: {failure.problem}'
+        return failure.words(flow)
     words = first_words(str(error))
     if words.startswith(_OF_FILES):  # tasks fail in jobs; what the driver itself reads and writes are commits
         words = f"the checkpoint {checkpoint} cannot be used: {words}"

@@ -1,17 +1,20 @@
 """The handle of a running flow."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from penstock import processes
+from penstock.control.control import Control
+from penstock.control.control_plan import ControlPlan
 from penstock.control.decision_log import Entry
 from penstock.control.engine import Boundary
 from penstock.durations import Duration, milliseconds, seconds
 from penstock.flow.errors import JobFailed
 from penstock.flow.layers import Layout
+from penstock.observe.constraint_watch import ConstraintState
 from penstock.observe.metrics_server import MetricsServer
 from penstock.observe.progress import Status
 from penstock.observe.reported import Metrics
@@ -25,6 +28,9 @@ from penstock.stats.snapshot import Snapshot
 
 __all__ = ["Job", "JobFailed"]
 
+# Longer than a decision takes to be carried out, should the flow end meanwhile.
+_LAST_DECISION_S = 10.0
+
 
 class Job:
     """Like Spark's StreamingQuery: `status`, `last_progress`, `await_termination`, `stop`, `exception`."""
@@ -35,7 +41,8 @@ class Job:
         self._claim = claim
         self._commit_s = commit_s
         self._view = self.view()
-        self._decisions: Callable[[], list[Entry]] = list
+        self._control: Control | None = None
+        self._metrics_url: str | None = None
 
     @property
     def name(self) -> str:
@@ -69,6 +76,16 @@ class Job:
         return self._commit_s
 
     @property
+    def control(self) -> Control | None:
+        """What keeps its constraints: what it saw, and why it stopped if it did; None without a policy."""
+        return self._control
+
+    @property
+    def metrics_url(self) -> str | None:
+        """Where Prometheus scrapes the flow, if it does."""
+        return self._metrics_url
+
+    @property
     def last_progress(self) -> dict[str, Any] | None:
         """The latest of `recent_progress`."""
         return self._supervisor.progress.last
@@ -82,9 +99,11 @@ class Job:
         """Why it stopped by itself, or None."""
         return self._supervisor.error
 
-    def await_termination(self, timeout_s: float | None = None) -> bool:
-        """Wait until the flow is over; True if it is. Raises if it failed."""
-        over = self._supervisor.over.wait(timeout_s)
+    def await_termination(self, timeout: Duration | None = None) -> bool:
+        """Wait until the flow is over, at most for `timeout`; True if it is. Raises if it failed."""
+        over = self._supervisor.over.wait(None if timeout is None else seconds(timeout))
+        if over:
+            self._await_control()
         if over and self._supervisor.error is not None:
             raise self._supervisor.error
         return over
@@ -101,23 +120,42 @@ class Job:
         a later start on the same checkpoint replays it. A flow that is over already is left as it is; None if
         it was not drained, because it had failed (see `exception`) or was abandoned.
         """
-        return self._supervisor.stop(seconds(timeout))
+        try:
+            return self._supervisor.stop(seconds(timeout))
+        finally:
+            self._await_control()
 
     def abandon(self) -> None:
         """Stop at once: what came after the last commit is given up, and a later start replays it."""
         self._supervisor.abandon()
+        self._await_control()
 
     def metrics(self) -> Metrics:
         """Totals of every task, and the latency at the sinks; at most about a second old."""
         return self._supervisor.metrics()
 
-    def decisions(self) -> list[Entry]:
-        """What its controller decided and what came of it, oldest first; none without a controller."""
-        return self._decisions()
+    def constraints(self) -> list[ConstraintState]:
+        """How each constraint was kept in its last interval, and in which share of all of them.
 
-    def report_decisions(self, entries: Callable[[], list[Entry]]) -> None:
-        """Where `decisions` finds them: said by whoever controls the job."""
-        self._decisions = entries
+        An interval is as long as the `window` of the constraints. Percentiles need 100 samples in it.
+        """
+        return self._supervisor.watch.states()
+
+    def decisions(self) -> list[Entry]:
+        """What its policy decided and what came of it, oldest first; none without a policy."""
+        return [] if self._control is None else self._control.decisions()
+
+    def keep_constraints(self, plan: ControlPlan) -> None:
+        """Let a controller decide about it from now on; it ends with the flow. `penstock.run` calls this."""
+        self._control = Control(self, plan)
+
+    def lifetimes_ms(self) -> dict[str, float]:
+        """How long the envelopes of each stream wait for company."""
+        return dict(self._board.switches.lifetime_ms)
+
+    def tell(self, notice: str) -> None:
+        """Let somebody hear of it: the logger, and whoever asked for notices."""
+        self._supervisor.tell(notice)
 
     def snapshot(self, interval_s: float) -> Snapshot:
         """What was measured since the last call, `interval_s` seconds ago, as a policy reads it."""
@@ -125,9 +163,8 @@ class Job:
 
     def view(self) -> View:
         """For somebody who looks at intervals of their own."""
-        present = lambda: (self._board.layout, self._board.switches)  # noqa: E731
         cpu_s = processes.cpu_s if self._supervisor.bridge.is_local else None
-        return View(self._supervisor.reported, present, cpu_s)
+        return View(self._supervisor.reported, self._supervisor.present, cpu_s)
 
     def serve_metrics(self, address: str | int) -> str:
         """Let Prometheus scrape the flow at `[HOST:]PORT`, this machine only without a host; the URL.
@@ -137,6 +174,7 @@ class Job:
         self._supervisor.check_running()
         server = MetricsServer(self, address)
         self._supervisor.kept.callback(server.close)
+        self._metrics_url = server.url
         return server.url
 
     def adapt(
@@ -205,6 +243,11 @@ class Job:
     def set_pool(self, task: str, replicas: int) -> float:
         """Change how many replicas a task may have at the next boundary, without a restart; its gap in ms."""
         return self._changed(pools={task: replicas}) or 0.0
+
+    def _await_control(self) -> None:
+        """The flow is over: let the controller write down its last decision."""
+        if self._control is not None:
+            self._control.join(_LAST_DECISION_S)
 
     def _changed(self, **wanted: Any) -> float | None:
         with self._board.turning:

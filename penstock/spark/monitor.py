@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from penstock.observe.constraint_watch import ConstraintWatch
 from penstock.observe.progress import Progress
 from penstock.observe.reported import Metrics, Reported
 from penstock.spark.bridge import Bridge
@@ -26,17 +27,19 @@ class Monitor(threading.Thread):
         reported: Reported,
         progress: Progress,
         metrics: Callable[[], Metrics],
+        watch: ConstraintWatch,
         over: threading.Event,
         *,
         on_ended: Callable[[], None],
         on_exhausted: Callable[[], None],
-        on_lost: Callable[[Exception], None],
+        on_lost: Callable[[BaseException], None],
     ) -> None:
         super().__init__(name="penstock-monitor", daemon=True)
         self._bridge = bridge
         self._reported = reported
         self._progress = progress
         self._metrics = metrics
+        self._watch = watch
         self._over = over
         self._on_ended = on_ended
         self._on_exhausted = on_exhausted
@@ -47,7 +50,8 @@ class Monitor(threading.Thread):
         while not self._over.is_set():
             try:
                 self._look()
-            except Exception as problem:  # noqa: BLE001 - a JVM that goes away raises many things
+            except BaseException as problem:  # noqa: BLE001 - a JVM that goes raises many things, and whoever
+                # is told of something may even call exit(): without this thread a flow would never be over.
                 if not self._over.is_set():
                     self._on_lost(problem)
                 return
@@ -55,6 +59,7 @@ class Monitor(threading.Thread):
 
     def _look(self) -> None:
         self.collect()
+        self._watch.look()
         if self._progress.is_due():
             self._progress.note(self._bridge.batch(), self._metrics())
             self._bridge.replace_silent_executors()

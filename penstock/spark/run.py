@@ -1,5 +1,6 @@
 """`penstock.run`: from a declared flow to a running one."""
 
+import logging
 import os
 import sys
 import time
@@ -7,18 +8,29 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import cloudpickle
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from penstock.control.control_plan import (
+    DEFAULT_POLICY,
+    SHRINK_POOLS_AFTER,
+    ControlPlan,
+    Settings,
+    plan_for,
+)
+from penstock.control.status import IN_CHECKPOINT
 from penstock.durations import Duration
 from penstock.flow.errors import FlowError
 from penstock.flow.flow import Flow
 from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout, lay_out, max_slots
 from penstock.flow.pickling import check_picklable
+from penstock.flow.reach import lasting_batches, out_of_reach
+from penstock.observe.metrics_server import metrics_address
+from penstock.operate.opened import accept_commands
 from penstock.spark.bridge import Bridge, Split
 from penstock.spark.changes import measuring_interval_s, sampling_share
 from penstock.spark.checkpoint import TemporaryCheckpoint, checkpoint_address
@@ -37,6 +49,9 @@ from penstock.wire.routes import routes
 
 if TYPE_CHECKING:
     from penstock.io.protocol import Source
+    from penstock.policy.port import Policy
+
+_log = logging.getLogger("penstock")
 
 
 def run(
@@ -51,8 +66,15 @@ def run(
     dead_letters: str | os.PathLike[str] | None = None,
     restarts: int = MOST,
     on_notice: Callable[[str], None] | None = None,
+    policy: "str | Policy[Any] | None" = DEFAULT_POLICY,
+    settings: Settings = (),
+    interval: Duration | None = None,
+    recommend: bool = False,
+    recording: str | os.PathLike[str] | None = None,
+    metrics: str | int | None = None,
+    shrink_pools_after: Duration = SHRINK_POOLS_AFTER,
 ) -> Job:
-    """Start a flow on Spark and return its handle.
+    """Start a flow on Spark, keep its constraints, and return its handle.
 
     `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. One driver at
     a time holds it. `commit` is the longest time between two commits (default: 30 s with a checkpoint, 10 min
@@ -62,11 +84,32 @@ def run(
 
     A flow that Spark or the machine ended is started again at its last commit, at most `restarts` times in
     ten minutes; errors of the user's code end it. `on_notice` is called with what somebody should hear of.
+
+    `policy` decides about a flow that has constraints: its name, an object, or None if nobody is to. A policy
+    other than the default also runs without constraints. `settings` are its parameters and those of its
+    guards ("nephele.bound_share=0.7", several of them, or a mapping), on top of those that every live flow
+    has. `interval` is the time between two decisions (default: 5 s, less if commits are closer). With
+    `recommend` it decides and changes nothing. `recording` is a file for everything that was measured and
+    decided. `metrics` is a port, or HOST:PORT, for Prometheus. A pool that was far too large for
+    `shrink_pools_after` shrinks. The controller ends with the flow; should it fail, the flow goes on.
     """
     allowed = Restarts(restarts, time.monotonic)
     graph = flow.graph()
     share, measure_every_s = sampling_share(sampling), measuring_interval_s(measure_every)
     between_ms = commit_ms(commit, has_checkpoint=checkpoint is not None)
+    asked = plan_for(
+        graph,
+        between_ms / 1000,
+        policy=policy,
+        settings=settings,
+        interval=interval,
+        recommend=recommend,
+        recording=recording,
+        status=_status_in(checkpoint),
+        shrink_pools_after=shrink_pools_after,
+    )
+    if metrics is not None:
+        metrics_address(metrics)
     check_picklable(graph)
     layout = lay_out(graph)
     splits, starts = _splits(graph, layout), _starts(graph)
@@ -108,7 +151,42 @@ def run(
     supervisor = Supervisor(layout, switches, launcher, claim, allowed, known, kept, on_notice)
     if place is not None:
         place.when_taken(supervisor.place_taken)
-    return Job(supervisor, claim, between_ms / 1000)
+    _log.info(
+        "flow %s: run %s on %s, %d task slots", graph.name, run_id, spark.sparkContext.master, layout.slots
+    )
+    job = Job(supervisor, claim, between_ms / 1000)
+    _accompany(job, asked, metrics)
+    supervisor.when_over(accept_commands(job, run_id))
+    return job
+
+
+def _accompany(job: Job, asked: ControlPlan | None, metrics: str | int | None) -> None:
+    """What ends with a flow that has just been started: its controller, and who serves its metrics."""
+    try:
+        if asked is not None:
+            for notice in _obstacles(job.layout, asked):
+                job.tell(notice)
+            job.keep_constraints(asked)
+        if metrics is not None:
+            job.serve_metrics(metrics)
+    except BaseException:
+        job.abandon()  # a flow without its handle could never be stopped
+        raise
+
+
+def _status_in(checkpoint: str | os.PathLike[str] | None) -> Path | None:
+    """Where `penstock status` looks for a flow with this checkpoint; nowhere if it is not of this machine."""
+    if checkpoint is None or ":/" in os.fspath(checkpoint):
+        return None
+    return Path(checkpoint) / IN_CHECKPOINT
+
+
+def _obstacles(layout: Layout, plan: ControlPlan) -> list[str]:
+    """Bounds that cannot be kept, as far as that is known before anything is measured."""
+    lasting = [] if plan.name == DEFAULT_POLICY else [lasting_batches]
+    checks = [out_of_reach, *lasting]
+    found = (check(layout, constraint) for constraint in layout.graph.constraints for check in checks)
+    return [notice for notice in found if notice is not None]
 
 
 def dead_letters_of(graph: Graph) -> Path:
@@ -127,7 +205,7 @@ def _told_in_words(flow: str) -> Iterator[None]:
 
 def _starts(graph: Graph) -> dict[str, dict[str, Position]]:
     """Where every split of every source begins."""
-    sources = {task.name: cast("Source", task.body) for task in graph.tasks if task.kind == "source"}
+    sources = {task.name: cast("Source[Any]", task.body) for task in graph.tasks if task.kind == "source"}
     return {
         name: {split: Position(0, source.start(split)) for split in source.splits}
         for name, source in sources.items()
@@ -140,7 +218,7 @@ def _splits(graph: Graph, layout: Layout) -> list[Split]:
         layout.partition_of(task.name, replica): Split(task.name, split)
         for task in graph.tasks
         if task.kind == "source"
-        for replica, split in enumerate(cast("Source", task.body).splits)
+        for replica, split in enumerate(cast("Source[Any]", task.body).splits)
     }
     return [by_partition[partition] for partition in range(len(by_partition))]
 

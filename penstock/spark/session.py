@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
 from penstock.flow.errors import FlowError
 from penstock.flow.spark_conf import LOCAL_ONLY
 from penstock.spark import session_conf
+from penstock.spark.session_conf import SPARK_VERSION
+from penstock.spark.spark_logs import LEVEL, quiet_start, wanted_level
 
-SPARK_VERSION = "4.3.0"
 _EXECUTORS_S = 60
 
 
@@ -44,7 +44,7 @@ def session(
         )
     if not session_conf.JAR.exists():
         raise FlowError("the Java bridge is not built; run `make bridge`, or install Penstock from a wheel")
-    wanted = session_conf.merged(conf or {})
+    wanted = session_conf.merged({LEVEL: wanted_level(), **(conf or {})})
     asked = {key: wanted[key] for key in conf or {}}
     present = SparkSession.getActiveSession()
     if present is not None:
@@ -64,7 +64,7 @@ def session(
     builder = SparkSession.builder.master(chosen).appName("penstock")
     for key, value in {**wanted, "spark.jars": _jars(wanted), "spark.penstock.own": "true"}.items():
         builder = builder.config(key, value)
-    with _answer_to_ctrl_c_kept():
+    with _answer_to_ctrl_c_kept(), quiet_start():
         started = builder.getOrCreate()
     return _checked(started, least, _await_slots(started, least), needed_by)
 
@@ -78,16 +78,6 @@ def _answer_to_ctrl_c_kept() -> Iterator[None]:
     finally:
         if before is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def silenced(context: SparkContext) -> Iterator[None]:
-    """Around the end of a query: Spark has a lot to say when it is stopped inside a batch."""
-    context.setLogLevel("OFF")
-    try:
-        yield
-    finally:
-        context.setLogLevel("ERROR")
 
 
 def all_slots(spark: SparkSession) -> int:

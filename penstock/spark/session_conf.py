@@ -6,6 +6,7 @@ from pathlib import Path
 from penstock.flow.errors import FlowError
 from penstock.flow.spark_conf import CONF, ConfEntry
 
+SPARK_VERSION = "4.3.0"
 JAR = Path(__file__).parent / "jars" / "penstock-bridge.jar"
 
 

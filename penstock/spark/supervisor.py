@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,8 +14,10 @@ from pyspark.errors import PySparkException
 from penstock.durations import format_ms
 from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.layers import Layout
+from penstock.observe.constraint_watch import ConstraintWatch
 from penstock.observe.progress import Progress, State
 from penstock.observe.reported import Metrics, Reported
+from penstock.observe.view import View
 from penstock.spark.boundaries import Boundaries
 from penstock.spark.checkpoint import Committed
 from penstock.spark.drained import Drained
@@ -59,6 +60,7 @@ class Supervisor:
         self.board = Switchboard(layout, switches, self.bridge, self.boundaries, claim, self.check_running)
         self.reported = Reported()
         self.progress = Progress()
+        self.watch = ConstraintWatch(View(self.reported, self.present, None))
         self.restarts = restarts
         self.kept = kept
         self.state: State = "running"
@@ -77,6 +79,7 @@ class Supervisor:
             self.reported,
             self.progress,
             self.metrics,
+            self.watch,
             self.over,
             on_ended=self._ended_by_itself,
             on_exhausted=self._ran_dry,
@@ -88,6 +91,16 @@ class Supervisor:
     def name(self) -> str:
         """Of the flow."""
         return self.board.layout.graph.name
+
+    def when_over(self, callback: Callable[[], None]) -> None:
+        """Call it when the flow is over, also if that is now; it may be called twice then."""
+        self.kept.callback(callback)
+        if self.state in ("stopped", "failed"):
+            callback()
+
+    def present(self) -> tuple[Layout, Switches]:
+        """Where everything is placed, and how the switches are set, now."""
+        return self.board.layout, self.board.switches
 
     def metrics(self) -> Metrics:
         """Totals of every task, of the sinks' latency, and of the restarts."""
@@ -206,7 +219,7 @@ class Supervisor:
     def _start_again(self, why: str) -> str | None:
         """What is in the way, or None if the flow runs."""
         began_s = time.monotonic()
-        self._tell(f"it is started again at its last commit: {why}")
+        self.tell(f"it is started again at its last commit: {why}")
         while (wait_s := self.restarts.wait_s()) is not None:
             self.bridge.close(_CLOSE_MS)
             self.reported.all_gone()
@@ -216,13 +229,13 @@ class Supervisor:
             try:
                 known = self._launcher.launch(self.board.layout, self.board.switches)
             except (FlowError, Py4JJavaError, PySparkException) as problem:
-                self._tell(f"it could not be started again: {first_words(str(problem))}")
+                self.tell(f"it could not be started again: {first_words(str(problem))}")
                 continue
             committed = known.items - self._started_at.items
             outage = Outage(why, began_s, time.monotonic(), max(0, self._read_once() - committed))
             self.restarts.over(outage)
             took_s = outage.ended_s - began_s
-            self._tell(f"it runs again after {took_s:.1f} s, {outage.replayed:,} items are replayed")
+            self.tell(f"it runs again after {took_s:.1f} s, {outage.replayed:,} items are replayed")
             return None
         return self.restarts.too_many()
 
@@ -231,7 +244,7 @@ class Supervisor:
         needed, told = self.board.layout.slots, False
         while (found := self._launcher.slots() - self._claim.others) < needed:
             if not told:
-                self._tell(f"it waits for task slots: it needs {needed}, and Spark has {found}")
+                self.tell(f"it waits for task slots: it needs {needed}, and Spark has {found}")
                 told = True
             if not self._patience.wait(_LOOK_FOR_SLOTS_S):
                 return False
@@ -250,7 +263,7 @@ class Supervisor:
         """Items that sources have read, each counted once, as far as their workers have reported."""
         return sum(self._items_in(sources=True).values()) - self.restarts.replayed
 
-    def _tell(self, notice: str) -> None:
+    def tell(self, notice: str) -> None:
         """Somebody must hear of it: the logger, and whoever asked for notices."""
         _log.warning("flow %s: %s", self.name, notice)
         if self._on_notice is None:
@@ -298,13 +311,14 @@ class Supervisor:
             self.bridge.end_query()
         self._monitor.collect()
         if not self.bridge.close(_CLOSE_MS):
-            print("penstock: an executor did not confirm that its workers are gone", file=sys.stderr)
+            _log.warning("flow %s: an executor did not confirm that its workers are gone", self.name)
 
     def _conclude(self, state: State, error: JobFailed | None) -> None:
         with self._moving:
             if self.state in ("stopped", "failed"):
                 return
             self.error, self.state = error, state
+        _log.info("flow %s: is %s%s", self.name, state, "" if self.drained is None else f", {self.drained}")
         try:
             self.kept.close()
         finally:

@@ -1,5 +1,6 @@
 """What can be turned while a flow runs: the switches of now, and how a change reaches the workers."""
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -11,6 +12,8 @@ from penstock.spark.bridge import Bridge
 from penstock.spark.changes import Change, check_slots
 from penstock.spark.slots import Claim
 from penstock.wire.orders import Switches
+
+_log = logging.getLogger("penstock.switches")
 
 
 class Switchboard:
@@ -59,3 +62,9 @@ class Switchboard:
         """Make switches known to all workers; each order has a number, and workers follow the highest."""
         self.switches = msgspec.structs.replace(switches, version=self.switches.version + 1)
         self._bridge.publish(self.switches)
+        _log.debug(
+            "order %d: replicas %s, lifetimes %s ms",
+            self.switches.version,
+            switches.active,
+            switches.lifetime_ms,
+        )

@@ -65,6 +65,7 @@ def _task(task: Task, summary: TaskSummary, active: int, interval_s: float) -> T
         min=task.parallelism.min,
         max=task.parallelism.max,
         elastic=task.parallelism.elastic,
+        chain=task.chain,
         rate_total=_rate_total(summary, interval_s) if is_source else None,
         service_ms=summary.service_ms.mean,
         service_cv=summary.service_cv.mean,
@@ -73,7 +74,8 @@ def _task(task: Task, summary: TaskSummary, active: int, interval_s: float) -> T
         queue_wait_ms=summary.queue_wait_ms.mean,
         latency_ms=summary.latency_ms.mean,
         lag_ms=summary.lag_ms.mean,
-        latency_kind=None if is_source else task.latency,
+        lag_items=summary.lag_items.sum,
+        latency_kind=None if is_source else task.latency_kind,
         utilization=summary.utilization.mean,
         utilization_max=summary.utilization.largest,
         cpu=summary.cpu.mean,
@@ -102,4 +104,5 @@ def _stream(stream: Stream, summary: StreamSummary, lifetime_ms: float | None) -
         latency_ms=summary.latency_ms.mean,
         output_batch_ms=summary.output_batch_ms.mean,
         batch_lifetime_ms=lifetime_ms,
+        emitted_total=summary.emitted.sum,
     )

@@ -5,7 +5,7 @@ Thesis, section 4.4.1. The caller passes the times, in nanoseconds of one clock:
 together. What is sampled is summed up when the interval ends: the task does not wait for arithmetic.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from penstock.stats.arrivals import Arrivals
 from penstock.stats.baseline import Baseline
@@ -21,12 +21,14 @@ NS_PER_S = 1e9
 class ReplicaReporter:
     """Measures one replica."""
 
-    def __init__(self, task: str, replica: int, *, latency_kind: LatencyKind) -> None:
+    def __init__(self, task: str, replica: int, *, latency_kind: LatencyKind, concurrency: int = 1) -> None:
         self._task, self._replica = task, replica
+        self._concurrency = concurrency
         self._gathering = ReadWrite() if latency_kind == "read_write" else None
         self._arrivals = Arrivals()
         self._waited_ns: list[int] = []
         self._served_ns: list[int] = []
+        self._took_ns: list[int] = []
         self._lagged_ns: list[int] = []
         self._due_ns: int | None = None
         self._due_before_ns: int | None = None
@@ -58,9 +60,18 @@ class ReplicaReporter:
         if self._gathering is not None:
             self._gathering.written(now_ns)
 
-    def served(self, service_ns: Iterable[int], waited_ns: Iterable[int]) -> None:
-        """How long sampled items took, and how long they had waited in the queue."""
+    def served(
+        self, service_ns: Iterable[int], waited_ns: Iterable[int], took_ns: Iterable[int] | None = None
+    ) -> None:
+        """How long sampled items kept the task busy, and how long they had waited in the queue.
+
+        `took_ns` is how long each was in the task, which is more if several were in it together. Of a replica
+        that serves several at once an item takes a share of its capacity: so much shorter is its service
+        time, while its latency is all of the time it took.
+        """
+        service_ns = [*service_ns]
         self._served_ns += service_ns
+        self._took_ns += service_ns if took_ns is None else took_ns
         self._waited_ns += waited_ns
 
     def lagged(self, lags_ns: Iterable[int]) -> None:
@@ -80,10 +91,16 @@ class ReplicaReporter:
         self._emitted += emitted
 
     def report(
-        self, window_s: float, *, cpu_s: float | None = None, backlog: int | None = None
+        self,
+        window_s: float,
+        *,
+        cpu_s: float | None = None,
+        backlog: int | None = None,
+        lag_items: int | None = None,
+        sent: Mapping[str, int] | None = None,
     ) -> ReplicaReport:
-        """What was measured since the last report, `window_s` seconds ago."""
-        service_ms = moments_of_ns(self._served_ns)
+        """What was measured since the last report, `window_s` seconds ago; `sent` into each stream."""
+        service_ms = moments_of_ns([served_ns // self._concurrency for served_ns in self._served_ns])
         rates = InstanceRates(
             window_s=window_s,
             useful_s=self._useful_ns / NS_PER_S,
@@ -101,14 +118,16 @@ class ReplicaReporter:
             interarrival_ms=self._arrivals.take(),
             envelopes=self._envelopes,
             queue_wait_ms=moments_of_ns(self._waited_ns),
-            latency_ms=self._latency_ms(service_ms),
+            latency_ms=self._latency_ms(),
             lag_ms=moments_of_ns(self._lagged_ns),
+            lag_items=lag_items,
             due_s=self._take_due_s(),
             cpu_s=cpu_s,
             backlog=backlog,
             baseline_service_ms=self._baseline.service_ms,
+            sent={} if sent is None else dict(sent),
         )
-        self._served_ns, self._waited_ns, self._lagged_ns = [], [], []
+        self._served_ns, self._took_ns, self._waited_ns, self._lagged_ns = [], [], [], []
         self._useful_ns = self._processed = self._emitted = self._envelopes = 0
         return report
 
@@ -116,5 +135,5 @@ class ReplicaReporter:
         before_ns, self._due_before_ns = self._due_before_ns, self._due_ns
         return None if before_ns is None or self._due_ns is None else (self._due_ns - before_ns) / NS_PER_S
 
-    def _latency_ms(self, service_ms: Moments) -> Moments:
-        return service_ms if self._gathering is None else self._gathering.take()
+    def _latency_ms(self) -> Moments:
+        return moments_of_ns(self._took_ns) if self._gathering is None else self._gathering.take()

@@ -14,10 +14,13 @@ FEW_ENVELOPES = 5
 
 
 class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica of a task. Times are in ms; `backlog` is what waits at the end of the interval.
+    """One replica of a task. Times are in ms; `backlog` is what waits at the end of the interval, and
+    `lag_items` what a source could read then and had not.
 
     `envelopes` is how many came: the items of one arrive together. `due_s` is the span of the due times of
-    what a source sent: longer than the interval while it catches up, shorter while it is held back.
+    what a source sent: longer than the interval while it catches up, shorter while it is held back. `sent` is
+    how many items it put into each of its streams, a copy for every receiver of a broadcast; together they
+    are what it emitted.
     """
 
     task: str
@@ -29,11 +32,13 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     queue_wait_ms: Moments = NOTHING
     latency_ms: Moments = NOTHING
     lag_ms: Moments = NOTHING
+    lag_items: int | None = None
     due_s: float | None = None
     cpu_s: float | None = None
     backlog: int | None = None
     baseline_service_ms: float | None = None
     worker: str | None = None
+    sent: dict[str, int] = {}
 
     @property
     def gap_ms(self) -> float | None:
@@ -98,11 +103,14 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
             queue_wait_ms=self.queue_wait_ms.merged(later.queue_wait_ms),
             latency_ms=self.latency_ms.merged(later.latency_ms),
             lag_ms=self.lag_ms.merged(later.lag_ms),
+            lag_items=later.lag_items,
             due_s=_due_s([self, later]),
             cpu_s=_sum(self.cpu_s, later.cpu_s),
             backlog=later.backlog,
             baseline_service_ms=later.baseline_service_ms,
             worker=later.worker,
+            sent={name: self.sent.get(name, 0) + count for name, count in later.sent.items()}
+            | {name: count for name, count in self.sent.items() if name not in later.sent},
         )
 
 

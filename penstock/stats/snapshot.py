@@ -15,8 +15,12 @@ import msgspec
 from penstock.stats.snapshot_check import check_snapshot
 from penstock.stats.snapshot_structs import (
     VERSION,
+    ChannelStats,
     ConstraintSpec,
+    ExecutorStats,
     InstanceStats,
+    KeyGroupStats,
+    QueueStats,
     Snapshot,
     SnapshotError,
     StreamStats,
@@ -25,8 +29,12 @@ from penstock.stats.snapshot_structs import (
 from penstock.stats.wording import complaint
 
 __all__ = [
+    "ChannelStats",
     "ConstraintSpec",
+    "ExecutorStats",
     "InstanceStats",
+    "KeyGroupStats",
+    "QueueStats",
     "Snapshot",
     "SnapshotError",
     "StreamStats",
@@ -36,13 +44,18 @@ __all__ = [
     "encode_snapshot",
 ]
 
+FIRST_VERSION = 1
+_READ = f"versions {FIRST_VERSION} and {VERSION}"
+
 S = TypeVar("S", bound=msgspec.Struct)
 
 
 def decode_snapshot(raw: bytes | str | dict[str, Any]) -> Snapshot:
     """A checked snapshot from JSON text or from what a JSON parser made of it.
 
-    >>> decode_snapshot('{"version": 1, "interval_s": 5, "tasks": {"a": {"kind": "sink", "parallelism": 0}}}')
+    One of version 1 becomes one of version 2: that has only more fields, and none of them must be there.
+
+    >>> decode_snapshot('{"version": 2, "interval_s": 5, "tasks": {"a": {"kind": "sink", "parallelism": 0}}}')
     Traceback (most recent call last):
     penstock.stats.snapshot_structs.SnapshotError: tasks.a.parallelism: expected a whole number >= 1, got 0
     """
@@ -50,21 +63,21 @@ def decode_snapshot(raw: bytes | str | dict[str, Any]) -> Snapshot:
     if not isinstance(fields, dict):
         raise SnapshotError(f"snapshot: expected an object, got {_named(fields)}")
     if "version" not in fields:
-        raise SnapshotError(f"version: is missing; this Penstock reads version {VERSION}")
+        raise SnapshotError(f"version: is missing; this Penstock reads {_READ}")
     version = fields["version"]
-    if isinstance(version, bool) or version != VERSION:
+    if isinstance(version, bool) or version not in (FIRST_VERSION, VERSION):
         raise SnapshotError(
-            f"version: {json.dumps(version, default=str)} is not known; this Penstock reads {VERSION}"
+            f"version: {json.dumps(version, default=str)} is not known; this Penstock reads {_READ}"
         )
     _refuse_bad_numbers(fields, "")
-    tasks = _section(fields, "tasks", dict)
     parts = {
         **fields,
         "version": VERSION,
-        "tasks": {name: _convert(task, TaskStats, f"tasks.{name}") for name, task in tasks.items()},
+        "tasks": _converted_dict(fields, "tasks", TaskStats),
         "streams": _converted_list(fields, "streams", StreamStats),
         "constraints": _converted_list(fields, "constraints", ConstraintSpec),
         "chains": _section(fields, "chains", list),
+        "executors": _converted_dict(fields, "executors", ExecutorStats),
     }
     snapshot = _convert(parts, Snapshot, "")
     check_snapshot(snapshot)
@@ -120,6 +133,13 @@ def _section(fields: dict[str, Any], name: str, kind: type) -> Any:
             f"{name}: expected {'an object' if kind is dict else 'a list'}, got {_named(value)}"
         )
     return value
+
+
+def _converted_dict(fields: dict[str, Any], name: str, kind: type[S]) -> dict[str, S] | None:
+    if name == "executors" and fields.get(name) is None:
+        return None
+    section = _section(fields, name, dict)
+    return {key: _convert(value, kind, f"{name}.{key}") for key, value in section.items()}
 
 
 def _converted_list(fields: dict[str, Any], name: str, kind: type[S]) -> list[S]:

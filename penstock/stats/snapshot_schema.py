@@ -12,7 +12,7 @@ from penstock.stats.snapshot_structs import VERSION, Snapshot
 
 
 def snapshot_schema() -> dict[str, Any]:
-    """The schema of version 1, as in docs/snapshot.schema.json."""
+    """The schema of version 2, as in docs/snapshot.schema.json."""
     schema = msgspec.json.schema(Snapshot)
     definition = schema["$defs"]["Snapshot"]
     definition["required"] = ["version", *definition["required"]]

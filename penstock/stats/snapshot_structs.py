@@ -1,4 +1,4 @@
-"""Version 1 of the snapshot: everything a policy may know about a flow, for one adjustment interval.
+"""Version 2 of the snapshot: everything a policy may know about a flow, for one adjustment interval.
 
 Units are in the names, rates are per second, and every number of a task is that of its average replica unless
 the name says total. What was not measured is None (absent or null in JSON), never 0 and never NaN.
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-VERSION = 1
+VERSION = 2
 ARROW = "->"
 
 Count = Annotated[int, Meta(ge=0)]
@@ -35,8 +35,53 @@ class InstanceStats(
     emitted: Amount | None = None
 
 
+class QueueStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What waits at the end of the interval; the age is that of the item that has waited longest."""
+
+    items: Amount | None = None
+    bytes: Amount | None = None
+    age_ms: Amount | None = None
+
+
+class ChannelStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One channel of a stream: from replica `sender` to replica `receiver`, both counted from 0."""
+
+    sender: Count
+    receiver: Count
+    latency_ms: Amount | None = None
+    output_batch_ms: Amount | None = None
+    emitted: Amount | None = None
+    queue: QueueStats | None = None
+
+
+class KeyGroupStats(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One group of keys of a task that receives by key: what it had to do, and the size of its state."""
+
+    group: Count
+    processed: Amount | None = None
+    useful_s: Amount | None = None
+    state_bytes: Amount | None = None
+
+
+class ExecutorStats(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One executor; `slots` are the tasks of Spark that it may run at a time."""
+
+    cores: Amount | None = None
+    cores_used: Amount | None = None
+    slots: Count | None = None
+    slots_used: Count | None = None
+    memory_bytes: Amount | None = None
+
+
 class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One task. `max` of None means that the task may grow without a limit of its own."""
+    """One task. `max` of None means that the task may grow without a limit of its own.
+
+    Without `chain` it must not share a process with another task.
+    """
 
     kind: Kind
     parallelism: Replicas
@@ -44,6 +89,7 @@ class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max: Replicas | None = None
     pool: Replicas | None = None
     elastic: bool = False
+    chain: bool = True
     rate_total: Amount | None = None
     service_ms: Amount | None = None
     service_cv: Amount | None = None
@@ -53,6 +99,8 @@ class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     latency_ms: Amount | None = None
     latency_kind: LatencyKind | None = None
     lag_ms: Amount | None = None
+    lag_items: Amount | None = None
+    watermark_lag_ms: Amount | None = None
     utilization: Amount | None = None
     utilization_max: Amount | None = None
     cpu: Amount | None = None
@@ -63,6 +111,7 @@ class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     backlog_total: Amount | None = None
     baseline_service_ms: Amount | None = None
     worker: list[str] | None = None
+    key_groups: list[KeyGroupStats] | None = None
 
     def within_limits(self, replicas: int) -> int:
         """The nearest number of replicas between `min` and `max`."""
@@ -86,6 +135,9 @@ class StreamStats(
     latency_ms: Amount | None = None
     output_batch_ms: Amount | None = None
     batch_lifetime_ms: Amount | None = None
+    emitted_total: Amount | None = None
+    queue: QueueStats | None = None
+    channels: list[ChannelStats] | None = None
 
     @property
     def sender(self) -> str:
@@ -103,7 +155,9 @@ class ConstraintSpec(
 ):
     """An upper bound on the latency of a sequence of connected tasks and streams (thesis, section 4.2).
 
-    `p95_ms` is no part of the bound: it is what the interval showed, for those who look at the run later.
+    What is no part of the bound is what was seen, for those who look at the run later: `p95_ms` and `p99_ms`
+    of the interval, of so many `samples`; `mean_ms` over the last `window_s` seconds, and whether that was
+    `held`.
     """
 
     name: str
@@ -112,6 +166,10 @@ class ConstraintSpec(
     statistic: str = "mean"
     window_s: Positive | None = None
     p95_ms: Amount | None = None
+    p99_ms: Amount | None = None
+    samples: Count | None = None
+    mean_ms: Amount | None = None
+    held: bool | None = None
 
     def tasks(self) -> list[str]:
         """The tasks of the sequence, in order."""
@@ -125,7 +183,7 @@ class ConstraintSpec(
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A flow as it was in one interval."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     interval_s: Positive
     tasks: dict[str, TaskStats]
     streams: list[StreamStats] = []
@@ -133,6 +191,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     chains: list[list[str]] = []
     cores_used: Amount | None = None
     cores_leased: Amount | None = None
+    executors: dict[str, ExecutorStats] | None = None
 
     def streams_into(self, task: str) -> list[StreamStats]:
         """The streams that `task` receives."""

@@ -60,6 +60,7 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
     queue_wait_ms: Average = NOTHING
     latency_ms: Average = NOTHING
     lag_ms: Average = NOTHING
+    lag_items: Average = NOTHING
     due_per_s: Average = NOTHING
     utilization: Average = NOTHING
     cpu: Average = NOTHING
@@ -73,12 +74,13 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream over the channels that reported, in ms."""
+    """A stream over the channels that reported, in ms, and over the senders that did: what they put in."""
 
     latency_ms: Average = NOTHING
     output_batch_ms: Average = NOTHING
     transport_ms: Average = NOTHING
     queue_wait_ms: Average = NOTHING
+    emitted: Average = NOTHING
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -96,7 +98,8 @@ def summarise(replicas: Iterable[ReplicaReport], channels: Iterable[ChannelRepor
     """The summary of some reports, at most one for each replica and each channel."""
     summary = Summary()
     for report in replicas:
-        summary = summary.merged(Summary({report.task: _task(report)}))
+        sent = {name: StreamSummary(emitted=NOTHING.plus(count)) for name, count in report.sent.items()}
+        summary = summary.merged(Summary({report.task: _task(report)}, sent))
     for channel in channels:
         summary = summary.merged(Summary({}, {channel.stream: _stream(channel)}))
     return summary
@@ -133,6 +136,7 @@ def _task(report: ReplicaReport) -> TaskSummary:
         queue_wait_ms=NOTHING.plus(report.queue_wait_ms.mean),
         latency_ms=NOTHING.plus(report.latency_ms.mean),
         lag_ms=NOTHING.plus(report.lag_ms.mean),
+        lag_items=NOTHING.plus(report.lag_items),
         due_per_s=NOTHING.plus(report.due_per_s),
         utilization=NOTHING.plus(report.utilization),
         cpu=NOTHING.plus(report.cpu),

@@ -2,12 +2,12 @@
 
 u8 magic, u8 layer, u8 place, u8 flags, i32 partition   where it goes (all the bridge ever reads)
 u16 stream, u16 sender, i64 ship time ns, u32 items, u16 tags
-tags: u32 item, i64 emit time ns, i64 origin time ns    the sampled items
+tags: u32 item, i64 emit, origin and entry time ns      the sampled items
 u32 length, pickled list of ids                         only if the flow asks for ids
+u32 length, pickled list of metadata                    only if an item has any
 the items, by the codec of their stream
 """
 
-import io
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,15 +17,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.flow.graph import Codec
+from penstock.flow.record import Metadata
+from penstock.wire.codecs import KNOWN, OWN, Coder, Unread
 from penstock.wire.ids import ItemId
 
 MAGIC = 0xA7
 _HAS_IDS = 0x80
+_HAS_METADATA = 0x40
+_LABELLED = _HAS_IDS | _HAS_METADATA
 _HEADER = Struct("<BBBBiHHqIH")
-_TAG = Struct("<Iqq")
+_TAG = Struct("<Iqqq")
 _LENGTH = Struct("<I")
-_CODECS: tuple[Codec, ...] = ("pickle", "bytes", "arrow")
+_LOADERS = [coder.load for coder in sorted(KNOWN.values())]
 
 
 class EnvelopeError(ValueError):
@@ -33,14 +36,16 @@ class EnvelopeError(ValueError):
 
 
 class Tag(msgspec.Struct, frozen=True, gc=False):
-    """A sampled item: when it was emitted, and when the source item it stems from was due.
+    """A sampled item: when it was emitted, when the source item it stems from was due, and when it entered
+    the sequence of the constraint that its stream belongs to, if that was on an earlier stream or in a task.
 
-    Times are of the flow's clock (flow_time.py), 0 where they are unknown or there is no single source item.
+    Times are of the flow's clock (flow_time.py), 0 where they are unknown or there is no such time.
     """
 
     item: int
     emit_ns: int
     origin_ns: int
+    entry_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,9 @@ class Envelope(NamedTuple):
     items: list[Any]
     ids: list[ItemId | None] | None
     tags: list[Tag]
+    metadata: list[Metadata | None] | None = None
+    unread: bool = False
+    """Whether some of the items are `Unread`: their codec could not read them."""
 
 
 def encode(
@@ -70,38 +78,38 @@ def encode(
     ship_ns: int,
     body: bytes,
     count: int,
-    codec: Codec,
+    codec: int,
     tags: Sequence[Tag] = (),
     ids: Sequence[ItemId | None] | None = None,
+    metadata: Sequence[Metadata | None] | None = None,
 ) -> bytes:
-    """The bytes of an envelope whose items are already coded as `body`."""
-    flags = _CODECS.index(codec) | (_HAS_IDS if ids is not None else 0)
-    parts = [
-        _HEADER.pack(
-            MAGIC,
-            address.layer,
-            address.place,
-            flags,
-            address.partition,
-            stream,
-            sender,
-            ship_ns,
-            count,
-            len(tags),
-        )
-    ]
-    for tag in tags:
-        parts.append(_TAG.pack(tag.item, tag.emit_ns, tag.origin_ns))
+    """The bytes of an envelope whose items are already coded as `body`, by the coder of that number."""
+    flags = codec
     if ids is not None:
-        block = pickle.dumps(list(ids), 5)
-        parts.append(_LENGTH.pack(len(block)))
-        parts.append(block)
+        flags |= _HAS_IDS
+    if metadata is not None:
+        flags |= _HAS_METADATA
+    layer, place, partition = address.layer, address.place, address.partition
+    header = _HEADER.pack(MAGIC, layer, place, flags, partition, stream, sender, ship_ns, count, len(tags))
+    if not tags and ids is None and metadata is None:
+        return header + body
+    parts = [header]
+    for tag in tags:
+        parts.append(_TAG.pack(tag.item, tag.emit_ns, tag.origin_ns, tag.entry_ns))
+    for labels in (ids, metadata):
+        if labels is not None:
+            block = pickle.dumps(list(labels), 5)
+            parts.append(_LENGTH.pack(len(block)))
+            parts.append(block)
     parts.append(body)
     return b"".join(parts)
 
 
-def decode(data: bytes | memoryview) -> Envelope:
-    """Read an envelope; `EnvelopeError` says what is wrong with one that is cut off or damaged."""
+def decode(data: bytes | memoryview, coders: Sequence[Coder] = ()) -> Envelope:
+    """Read an envelope; `EnvelopeError` says what is wrong with one that is cut off or damaged.
+
+    `coders` are those of the flow's streams: only they know the codecs that are objects of the user's.
+    """
     view = memoryview(data)
     if len(view) < _HEADER.size:
         raise EnvelopeError(f"{len(view)} bytes are fewer than the {_HEADER.size} of a header")
@@ -114,24 +122,29 @@ def decode(data: bytes | memoryview) -> Envelope:
     tags_end = at + tag_count * _TAG.size
     tags = [*starmap(Tag, _TAG.iter_unpack(view[at:tags_end]))] if tag_count else []
     at = tags_end
-    ids = None
+    ids = metadata = None
     if flags & _HAS_IDS:
-        if len(view) < at + 4:
-            raise EnvelopeError("is cut off before its ids")
-        (length,) = _LENGTH.unpack_from(view, at)
-        at += 4
-        ids = _load(pickle.loads, view[at : at + length], "ids", count)
-        at += length
-    number = flags & ~_HAS_IDS
-    if number >= len(_CODECS):
+        ids, at = _load_labels(view, at, "ids", count)
+    if flags & _HAS_METADATA:
+        metadata, at = _load_labels(view, at, "metadata", count)
+    number = flags & ~_LABELLED
+    if number < OWN:
+        items = _load(_LOADERS[number], view[at:], "items", count)
+        return Envelope(stream, sender, ship_ns, items, ids, tags, metadata)
+    if number > OWN or stream >= len(coders):
         raise EnvelopeError(f"has the unknown codec {number}")
-    items = _load(_LOADERS[_CODECS[number]], view[at:], "items", count)
-    return Envelope(stream, sender, ship_ns, items, ids, tags)
+    items = _load(coders[stream].load, view[at:], "items", count)
+    unread = any(type(item) is Unread for item in items)
+    return Envelope(stream, sender, ship_ns, items, ids, tags, metadata, unread)
 
 
-def dump_items(items: list[Any], codec: Codec) -> bytes:
-    """Code items; raises whatever the codec raises for an item that it cannot carry."""
-    return _DUMPERS[codec](items)
+def _load_labels(view: memoryview, at: int, what: str, count: int) -> tuple[list[Any], int]:
+    """One for each item, and where they end."""
+    if len(view) < at + 4:
+        raise EnvelopeError(f"is cut off before its {what}")
+    (length,) = _LENGTH.unpack_from(view, at)
+    end = at + 4 + length
+    return _load(pickle.loads, view[at + 4 : end], what, count), end
 
 
 def _load(load: Callable[[memoryview], Any], block: memoryview, what: str, count: int) -> list[Any]:
@@ -142,62 +155,3 @@ def _load(load: Callable[[memoryview], Any], block: memoryview, what: str, count
     if not isinstance(values, list) or len(values) != count:
         raise EnvelopeError(f"says it holds {count} {what}, and does not")
     return values
-
-
-def _dump_pickle(items: list[Any]) -> bytes:
-    return pickle.dumps(items, 5)
-
-
-def _dump_bytes(items: list[Any]) -> bytes:
-    for item in items:
-        if not isinstance(item, bytes | bytearray | memoryview):
-            raise TypeError(f"a stream coded as bytes got {type(item).__name__}: {item!r:.80}")
-    # Coded before it is measured: the length of a memoryview counts its elements, not its bytes.
-    return b"".join([_LENGTH.pack(len(raw)) + raw for raw in map(bytes, items)])
-
-
-def _load_bytes(block: memoryview) -> list[bytes]:
-    items = []
-    at = 0
-    while at < len(block):
-        (length,) = _LENGTH.unpack_from(block, at)
-        item = bytes(block[at + 4 : at + 4 + length])
-        if len(item) != length:
-            raise ValueError("cut off")
-        items.append(item)
-        at += 4 + length
-    return items
-
-
-def _dump_arrow(items: list[Any]) -> bytes:
-    import pyarrow as pa
-
-    blocks = []
-    for item in items:
-        if not isinstance(item, pa.RecordBatch | pa.Table):
-            raise TypeError(
-                f"a stream coded as arrow got {type(item).__name__}; give it record batches or tables"
-            )
-        sink = io.BytesIO()
-        with pa.ipc.new_stream(sink, item.schema) as writer:
-            writer.write(item)
-        blocks.append(sink.getvalue())
-    return _dump_bytes(blocks)
-
-
-def _load_arrow(block: memoryview) -> list[Any]:
-    import pyarrow as pa
-
-    return [pa.ipc.open_stream(item).read_all() for item in _load_bytes(block)]
-
-
-_DUMPERS: dict[Codec, Callable[[list[Any]], bytes]] = {
-    "pickle": _dump_pickle,
-    "bytes": _dump_bytes,
-    "arrow": _dump_arrow,
-}
-_LOADERS: dict[Codec, Callable[[memoryview], Any]] = {
-    "pickle": pickle.loads,
-    "bytes": _load_bytes,
-    "arrow": _load_arrow,
-}

@@ -63,7 +63,7 @@ class Inbox:
         return self._socket.fileno()
 
     def frames(self) -> Iterator[tuple[int, memoryview]]:
-        """The frames that have arrived whole. A body is valid until the next one is asked for."""
+        """The frames that have arrived whole. Whoever keeps a body keeps the bytes it was received with."""
         while True:
             buffer, start = self._buffer, self._start
             if len(buffer) - start < 4:
@@ -73,8 +73,7 @@ class Inbox:
             if len(buffer) < end:
                 return
             self._start = end
-            with memoryview(buffer) as view, view[start + 5 : end] as body:
-                yield buffer[start + 4], body
+            yield buffer[start + 4], memoryview(buffer)[start + 5 : end]
 
     def wait(self, timeout_s: float | None) -> bool:
         """Wait for more bytes and take them in; False when none came in time."""
@@ -117,6 +116,14 @@ def frame(kind: int, body: bytes = b"") -> bytes:
 def out_frame(acknowledged: int, target: int, place: int, envelope: bytes) -> bytes:
     """An envelope for a partition of the next layer, or for a place of the same unit."""
     return _OUT.pack(14 + len(envelope), OUT, acknowledged, target, place) + envelope
+
+
+def read_out(data: bytes) -> tuple[int, memoryview] | None:
+    """The partition and the envelope of an OUT frame, as the bridge reads it; None if it is another frame."""
+    if data[_LENGTH.size] != OUT:
+        return None
+    _, _, _, target, _ = _OUT.unpack_from(data)
+    return target, memoryview(data)[_OUT.size :]
 
 
 def ack_frame(acknowledged: int, mark: bytes = b"") -> bytes:

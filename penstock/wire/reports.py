@@ -42,11 +42,16 @@ class Failure(msgspec.Struct, frozen=True):
     replica: int
     problem: str
 
+    def words(self, flow: str) -> str:
+        """For the user."""
+        return f'flow "{flow}", task "{self.task}", replica {self.replica}: {self.problem}'
+
 
 class Report(msgspec.Struct, frozen=True):
     """One report: of a worker, with what its last interval showed, or of one of the other three events.
 
-    `gone` is the process id of a worker that says nothing more.
+    `gone` is the process id of a worker that says nothing more. `passed_ms` are sketches of how long the
+    tagged items of the interval took that left the sequence of a constraint here.
     """
 
     worker: WorkerReport | None = None
@@ -55,6 +60,7 @@ class Report(msgspec.Struct, frozen=True):
     gone: int | None = None
     interval: ReplicaReport | None = None
     channels: list[ChannelReport] = []
+    passed_ms: dict[str, dict[str, Any]] = {}
     chained: "list[Report]" = []
 
 

@@ -38,7 +38,8 @@ class Chain:
             runner.start_timer()
             sender = self.runners[-1]
             (stream,) = [stream for stream in sender.streams if stream.spec.receiver == name]
-            stream.link = _link(stream, runner, self._outbox)
+            stream.link = runner.link(stream)
+            sender.follower = runner
             self.runners.append(runner)
             self._outbox.streams = [*self._outbox.streams, *runner.streams]
 
@@ -46,6 +47,12 @@ class Chain:
         """The tasks that were let go since the last call: their last report is still to be made."""
         parted, self._parted = self._parted, []
         return parted
+
+    def unshippable(self, stream: OutStream, item: Any, problem: Exception) -> None:
+        """A result that cannot travel is an error of the task that sent it."""
+        for runner in self.runners:
+            if stream in runner.streams:
+                runner.failures.result_failed(item, problem)
 
     def part(self) -> None:
         """Host the first task only; the others are closed in their order, and all they sent is shipped."""
@@ -56,25 +63,7 @@ class Chain:
         head = self.runners[0]
         for stream in head.streams:
             stream.link = None
+        head.follower = None
         self._parted += self.runners[1:]
         self.runners = [head]
         self._outbox.streams = list(head.streams)
-
-
-def _link(stream: OutStream, runner: Runner, outbox: Outbox) -> Callable[[Any], None]:
-    """Hand an item to the next task of the chain; what it sends stems from that item."""
-
-    def hand_on(item: Any) -> None:
-        before = outbox.descend(stream)
-        try:
-            runner.context.input = stream.spec.name
-            runner.context.item_id = outbox.parent_id
-            if outbox.origin_ns is None:
-                runner.measured.chained_in += 1
-                runner.step(item)
-            else:
-                runner.measured.time_chained(stream.number, outbox.origin_ns, runner.step, item)
-        finally:
-            outbox.ascend(before)
-
-    return hand_on

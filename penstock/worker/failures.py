@@ -9,6 +9,7 @@ import msgspec
 from penstock.flow.graph import OnError, Task
 from penstock.io.letters import Letter, letters_path, pickled
 from penstock.io.part_file import PartFile
+from penstock.io.protocol import DeliveryError
 from penstock.sizes import format_size
 from penstock.worker.context import Context
 
@@ -31,16 +32,30 @@ class Failures:
 
     def item_failed(self, item: Any, problem: BaseException) -> None:
         """An item that raised."""
+        if isinstance(problem, DeliveryError):  # of items that were taken before, and are not safe
+            self.broken("delivering what was written", problem)
+            return
         words = f"{type(problem).__name__}: {problem}"
         if isinstance(problem, MemoryError) and self._task.memory_bytes is not None:
             limit = format_size(self._task.memory_bytes)
             words = f"{words.removesuffix(': ')}, far more than its memory={limit}"
         self._handle(item, words, problem, self._task.on_error)
 
+    def batch_failed(self, items: list[Any], problem: BaseException) -> None:
+        """A batch raised, and an error ends the flow; nothing tells which of its items it was."""
+        trace = "".join(traceback.format_exception(problem))
+        words = f"{type(problem).__name__}: {problem}"
+        self._report(f"{words}\nbatch of {len(items)} items: {_shown(items)}\n{trace}")
+
     def result_failed(self, result: Any, problem: BaseException) -> None:
         """A result that could not be shipped: it is no item that could come again."""
         words = f"{type(problem).__name__}: {problem}"
         self._handle(result, words, problem, self._task.on_error, is_item=False)
+
+    def unread(self, data: bytes, problem: BaseException) -> None:
+        """An item that its codec could not read: what came is known, and cannot come again as an item."""
+        words = f"{type(problem).__name__}: {problem}"
+        self._handle(data, words, problem, self._task.on_error, is_whole=False)
 
     def item_killed(self, item: Any, words: str, policy: OnError) -> None:
         """An item that ended the worker process again and again, or is known to end it."""
@@ -56,8 +71,21 @@ class Failures:
         if self._letters is not None:
             self._letters.sync()
 
+    def close(self) -> None:
+        """Release the file of the letters."""
+        if self._letters is not None:
+            self._letters.close()
+            self._letters = None
+
     def _handle(
-        self, item: Any, words: str, problem: BaseException | None, policy: OnError, *, is_item: bool = True
+        self,
+        item: Any,
+        words: str,
+        problem: BaseException | None,
+        policy: OnError,
+        *,
+        is_item: bool = True,
+        is_whole: bool = True,
     ) -> None:
         if policy == "skip":
             self.skipped += 1
@@ -75,7 +103,8 @@ class Failures:
             traceback=trace,
             input=context.input if is_item else None,
             id=context.item_id if is_item else None,
-            pickle=pickled(item) if is_item else None,
+            pickle=pickled(item) if is_item and is_whole else None,
+            metadata=context.metadata if is_item else None,
         )
         self._write(letter)
 

@@ -17,11 +17,13 @@ from typing import Any, Final, NamedTuple, NoReturn
 from penstock.durations import format_ms
 from penstock.flow.graph import Graph
 from penstock.sizes import format_size
+from penstock.worker.asking import Give
 
 _HEAD, _TASK, _TIMEOUT_NS, _BEGAN_NS, _WAITED_BEFORE_NS = range(5)
 _WAITED_NS, _WAITING_SINCE_NS, _SEQUENCE, _ITEM, _OF_NO_ITEM, _MEMORY, _BASE, _USED = range(5, 13)
 _FIELDS: Final = 13
 _MARGIN_BYTES: Final = 64 << 20
+_NOBODY: Final = -2  # before the next item: that of a batch is not known
 
 Step = Callable[[Any], object]
 
@@ -47,6 +49,7 @@ class Gauge:
         self._graph = graph
         self._page = memoryview(mmap.mmap(-1, 8 * _FIELDS)).cast("q")
         self._data_bytes = 0
+        self._taken = (0, -1)
 
     # What the worker does.
 
@@ -54,6 +57,7 @@ class Gauge:
         """This process is the worker of this task."""
         self._page[_HEAD] = self._page[_TASK] = self._number(head)
         self._page[_TIMEOUT_NS] = self._timeout_ns(head)
+        self._page[_ITEM] = _NOBODY
         self._page[_BASE] = _private_bytes("self")
         self._data_bytes = _status_bytes("self", "VmData:")
 
@@ -75,39 +79,94 @@ class Gauge:
         """The items that come now are those of this input, from `first` on."""
         self._page[_SEQUENCE] = sequence
         self._page[_ITEM] = first - 1
+        self._taken = (sequence, first - 1)
+
+    def taken(self) -> tuple[int, int]:
+        """The next item of the input is taken by an async body: what tells it from all others."""
+        sequence, item = self._taken
+        self._taken = (sequence, item + 1)
+        return self._taken
+
+    def enter(self, place: tuple[int, int]) -> None:
+        """This item, of those that were taken, has the thread."""
+        page = self._page
+        page[_SEQUENCE], page[_ITEM] = place
+        page[_WAITED_BEFORE_NS] = page[_WAITED_NS]
+        page[_BEGAN_NS] = time.monotonic_ns()
+
+    def leave(self) -> None:
+        """It has it no more."""
+        self._page[_BEGAN_NS] = 0
+
+    def given(self, give: Give, _task: str) -> Give:
+        """What an async body answered is given on while `enter` and `leave` tell whose time it takes."""
+        return give
+
+    def pausing(self, pause: Callable[[float], None]) -> Callable[[float], None]:
+        """A pause before another try is not the item's time, and that try has all the time there is."""
+        page = self._page
+
+        def pause_noting(seconds: float) -> None:
+            page[_BEGAN_NS] = 0
+            pause(seconds)
+            page[_WAITED_BEFORE_NS] = page[_WAITED_NS]
+            page[_BEGAN_NS] = time.monotonic_ns()
+
+        return pause_noting
 
     def timed(self, step: Step, task: str) -> Step:
         """A step that shows when it runs."""
-        return self._timed_head(step) if self._number(task) == self._page[_HEAD] else self._behind(step, task)
+        if self._number(task) == self._page[_HEAD]:
+            return self._timed_head(step)
+        return self._behind(step, task, names_item=True)
+
+    def timed_batch(self, step: Step, task: str) -> Step:
+        """The same for a step that takes lists; who of a list is at fault shows when they come one by one."""
+        if self._number(task) == self._page[_HEAD]:
+            return self._timed_head_batch(self._timed_head(step))
+        return self._behind(step, task, names_item=False)
+
+    def _timed_head_batch(self, timed_head: Step) -> Step:
+        """The next item is known only if `envelope` says so again."""
+        page = self._page
+
+        def timed_step(items: Any) -> object:
+            try:
+                return timed_head(items)
+            finally:
+                page[_ITEM] = _NOBODY
+
+        return timed_step
 
     def _timed_head(self, step: Step) -> Step:
         """The step of the worker's own task; the clock says which of its items is being processed."""
         page = self._page
 
-        def timed_step(item: Any) -> None:
+        def timed_step(item: Any) -> object:
             page[_ITEM] += 1
             page[_WAITED_BEFORE_NS] = page[_WAITED_NS]
             page[_BEGAN_NS] = time.monotonic_ns()
             try:
-                step(item)
+                return step(item)
             finally:
                 page[_BEGAN_NS] = 0
 
         return timed_step
 
-    def _behind(self, step: Step, task: str) -> Step:
+    def _behind(self, step: Step, task: str, *, names_item: bool) -> Step:
         """The step of a task that is chained behind another; the clock of that one stands still meanwhile."""
         page = self._page
         number, timeout_ns = self._number(task), self._timeout_ns(task)
 
-        def timed_step(item: Any) -> None:
+        def timed_step(item: Any) -> object:
             before, began_ns = (page[_TASK], page[_TIMEOUT_NS], page[_WAITED_BEFORE_NS]), page[_BEGAN_NS]
             entered_ns, waited_ns = time.monotonic_ns(), page[_WAITED_NS]
             of_no_item = page[_OF_NO_ITEM]
-            page[_OF_NO_ITEM] = of_no_item or not began_ns  # handed on by a timer
+            # Handed on by a timer, or a batch of what came of several items.
+            page[_OF_NO_ITEM] = of_no_item or not began_ns or not names_item
             self._turn_to((number, timeout_ns, waited_ns), entered_ns)
             try:
-                step(item)
+                return step(item)
             finally:
                 further_ns = page[_WAITED_NS] - waited_ns
                 resumed_ns = began_ns and began_ns + time.monotonic_ns() - entered_ns

@@ -14,12 +14,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from penstock.flow.graph import ITEM_ID, Stream
-from penstock.wire.envelope import Address, Tag, dump_items, encode
+from penstock.flow.record import Metadata
+from penstock.flow.sequences import Place
+from penstock.wire.codecs import coder_of
+from penstock.wire.envelope import Address, Tag, encode
 from penstock.wire.frames import ack_frame, out_frame
 from penstock.wire.ids import ItemId, stream_code
 from penstock.wire.keys import key_group, owner
 from penstock.wire.routes import StreamRoute
 from penstock.worker.flow_time import UNKNOWN_NS, FlowTime
+from penstock.worker.useful_time import ShipperTime, TaskTime
 
 ITEM_LIMIT_BYTES = 64 << 20
 """An item larger than this cannot travel: a row is held in memory several times on its way."""
@@ -29,6 +33,21 @@ _GROWTH = 8
 _PROMPT_NS = 200_000  # a send that takes longer was waiting for room, and waiting is not useful time
 
 
+class Came(NamedTuple):
+    """The way of the tagged item that is being processed: its stream, and when it entered what.
+
+    `entry_ns` is when it entered the sequence that its stream belongs to, by the flow's clock; `taken_ns`
+    when the task took it, by this machine's.
+    """
+
+    stream: int
+    entry_ns: int
+    taken_ns: int
+
+
+NO_WAY = Came(-1, UNKNOWN_NS, UNKNOWN_NS)
+
+
 class Unshippable(Exception):  # noqa: N818 - said of an item
     """An item that cannot be put into an envelope."""
 
@@ -36,22 +55,25 @@ class Unshippable(Exception):  # noqa: N818 - said of an item
 class Channel:
     """The open envelope for one receiving replica."""
 
-    __slots__ = ("address", "ids", "items", "place", "tags", "target")
+    __slots__ = ("address", "ids", "items", "metadata", "place", "tags", "target")
 
     def __init__(self, route: StreamRoute, replica: int) -> None:
         self.address: Address = route.address(replica)
         self.target, self.place = route.next_stop(replica)
         self.items: list[Any] = []
         self.ids: list[ItemId | None] = []
+        self.metadata: list[Metadata | None] = []
         self.tags: list[Tag] = []
 
 
 class OutStream:
     """A stream at its sender."""
 
-    def __init__(self, outbox: "Outbox", spec: Stream, number: int) -> None:
+    def __init__(self, outbox: "Outbox", spec: Stream, number: int, place: Place | None = None) -> None:
         self.spec = spec
+        self.coder = coder_of(spec.codec, spec.name)
         self.number = number
+        self.place = place
         self.lifetime_ns = round(spec.batch_lifetime_ms * 1e6)
         self.is_open = False
         self.deadline_ns = 0
@@ -59,6 +81,8 @@ class OutStream:
         self.count_limit = _FIRST_COUNT_LIMIT
         self.shipped_items = 0
         self.shipped_envelopes = 0
+        self.coded_ns = 0
+        """Useful time that the shipper's thread spent on it."""
         self.handed_on = 0
         self.link: Callable[[Any], None] | None = None
         self.pool: list[Channel] = []
@@ -84,6 +108,38 @@ class OutStream:
     def activate(self, count: int) -> None:
         """From the next item on, send to the first `count` replicas. One assignment, so no lock."""
         self.active = tuple(self.pool[: max(1, count)])
+
+    @property
+    def takes_many(self) -> bool:
+        """Whether items without ids and tags can be put together: they have no keys, and may wait."""
+        return self.spec.wiring != "key" and self.lifetime_ns > 0
+
+    def put_many(self, items: list[Any]) -> None:
+        """Send items that have neither ids, tags nor keys, those of a receiver at once."""
+        wiring = self.spec.wiring
+        if wiring == "broadcast":
+            for channel in self.active:
+                self._extend(channel, items)
+        elif wiring == "forward":
+            self._extend(self.pool[self._outbox.replica], items)
+        else:
+            active, turn = self.active, self._turn
+            width = len(active)
+            for place in range(min(width, len(items))):
+                self._extend(active[(turn + place) % width], items[place::width])
+            self._turn = (turn + len(items)) % width
+
+    def _extend(self, channel: Channel, items: list[Any]) -> None:
+        """Ship as many full envelopes as that gives; the rest waits for its lifetime, or for `release`."""
+        outbox, start = self._outbox, 0
+        while start < len(items):
+            room = max(1, self.count_limit - len(channel.items))
+            some = items[start : start + room]
+            if outbox.with_metadata:
+                channel.metadata.extend([None] * len(some))
+            channel.items.extend(some)
+            start += room
+            self._added(outbox, channel)
 
     def _put_in_turn(self, item: Any) -> None:
         active = self.active
@@ -116,17 +172,30 @@ class OutStream:
 
     def _add(self, channel: Channel, item: Any, copy: int | None) -> None:
         outbox = self._outbox
-        if outbox.with_ids:
-            channel.ids.append(outbox.child_id(self, copy))
+        if outbox.labels:
+            if outbox.with_ids:
+                channel.ids.append(outbox.child_id(self, copy))
+            if outbox.with_metadata:
+                channel.metadata.append(outbox.metadata)
         if outbox.origin_ns is None:
             channel.items.append(item)
         else:
-            with outbox.lock:
+            outbox.take_lock()
+            try:
                 emit_ns = outbox.time.of(outbox.put_ns())
-                channel.tags.append(Tag(len(channel.items), emit_ns, outbox.origin_ns))
+                tag = Tag(len(channel.items), emit_ns, outbox.origin_ns, outbox.entry_ns(self))
+                channel.tags.append(tag)
                 channel.items.append(item)
+            finally:
+                outbox.lock.release()
+        if not self.lifetime_ns or not self.is_open or len(channel.items) >= self.count_limit:
+            self._added(outbox, channel)
+
+    def _added(self, outbox: "Outbox", channel: Channel) -> None:
+        """A channel has got more: ship it, or let its lifetime begin."""
         if not self.lifetime_ns:
-            outbox.ship(self, channel)
+            if not outbox.holds or len(channel.items) >= self.count_limit:
+                outbox.ship(self, channel)
             return
         if not self.is_open:
             outbox.open(self)
@@ -143,29 +212,86 @@ class Outbox:
         self.born_ns = time.monotonic_ns()
         self.time = FlowTime()
         self.with_ids = with_ids
+        self.with_metadata = False
+        """Whether an item with metadata was ever there: until then none of them is asked about its own."""
+        self.labels = with_ids
+        """Whether items carry ids or metadata."""
+        self.metadata: Metadata | None = None
         self.streams: list[OutStream] = []
         self.origin_ns: int | None = None
+        self.came = NO_WAY
         self.emitted_ns: int | None = None
         """Since when what is put has been there, by this machine's clock; None: since now."""
         self.parent_id: ItemId | None = None
         self.current_input = 0
         self.finished_input = 0
         self.acknowledged = 0
-        self.waited_ns = 0
+        self.unsettled: int | None = None
+        """The first input that is finished, and whose items a sink has not delivered yet."""
+        self.before_finishing: Callable[[int], None] = lambda _: None
+        """Called before an input is said to be finished."""
+        self.task_time = TaskTime()
         self.behind_ns = 0
+        self.holds = False
+        """Whether what would be shipped at once waits for the rest of a batch."""
         self.wake_shipper: Callable[[int], None] = lambda _: None
         self.on_unshippable: Callable[[OutStream, Any, Exception], None] = _refuse
+        self._shipper_time = ShipperTime(self.task_time)
+        self._shipper_ships = False
         self._send = send
+
+    def take_lock(self) -> None:
+        """For the task's thread: what it waits for the shipper's is not useful time."""
+        if not self.lock.acquire(False):  # noqa: FBT003 - every item comes here, and a keyword takes time
+            self._await_lock()
+
+    def _await_lock(self) -> None:
+        works = self.task_time.runs
+        self.task_time.halt(time.monotonic_ns())
+        self.lock.acquire()
+        if works:
+            self.task_time.go(time.monotonic_ns())
 
     def begin_batch(self) -> None:
         """Inputs are numbered anew: nothing of the batch before may acknowledge any of this one."""
         with self.lock:
             self.current_input = self.finished_input = self.acknowledged = 0
 
-    def begin_item(self, item_id: ItemId | None, origin_ns: int | None) -> None:
+    def begin_item(
+        self, item_id: ItemId | None, origin_ns: int | None, metadata: Metadata | None = None
+    ) -> None:
         """What is put from now on stems from this item."""
         self.parent_id = item_id
         self.origin_ns = origin_ns
+        if metadata is not self.metadata:
+            self.describe(metadata)
+
+    def describe(self, metadata: Metadata | None) -> None:
+        """What is put from now on has these metadata."""
+        self.metadata = metadata
+        if metadata is None or self.with_metadata:
+            return
+        self.take_lock()
+        try:
+            for stream in self.streams:
+                for channel in stream.pool:
+                    channel.metadata = [None] * len(channel.items)
+            self.with_metadata = self.labels = True
+        finally:
+            self.lock.release()
+
+    def go_back_to(self, sequence: int) -> None:
+        """What is put from now on stems from this input, perhaps an older one than what is in envelopes."""
+        if sequence == self.current_input:
+            return
+        self.take_lock()
+        try:
+            self.current_input = sequence
+            for stream in self.streams:
+                if stream.is_open:
+                    stream.first_input = min(stream.first_input, sequence)
+        finally:
+            self.lock.release()
 
     def descend(self, stream: OutStream) -> tuple[ItemId | None, int | None]:
         """A chained task takes an output as its item; returns what `ascend` needs to come back."""
@@ -195,40 +321,51 @@ class Outbox:
         child = stream.code + stream.sent_count - 1
         return (*parent, child) if copy is None else (*parent, child, copy)
 
+    def entry_ns(self, stream: OutStream) -> int:
+        """When the item that is put entered the sequence of the stream; UNKNOWN_NS if it enters only now.
+
+        What does not come by the stream before this one in the sequence, but by another input, is not in it.
+        """
+        place = stream.place
+        if place is None or self.came is NO_WAY:
+            return UNKNOWN_NS
+        if place.entry == "taken":
+            return self.time.of(self.came.taken_ns)
+        return self.came.entry_ns if self.came.stream == place.after else UNKNOWN_NS
+
     def put_ns(self) -> int:
         """Since when the item that is being put has been there."""
         return time.monotonic_ns() if self.emitted_ns is None else self.emitted_ns
 
-    def useful_ns(self, started_ns: int, waited_before_ns: int) -> int:
-        """Time since then without what was waited since then, for room in the output, by either thread.
-
-        The shipper's thread may have waited for longer than it took the task's: no time is negative.
-        """
-        return max(0, time.monotonic_ns() - started_ns - (self.waited_ns - waited_before_ns))
-
     def open(self, stream: OutStream) -> None:
         """Start the lifetime of a stream's envelopes."""
-        with self.lock:
+        self.take_lock()
+        try:
             if stream.is_open:
                 return
             stream.first_input = self.current_input
             stream.deadline_ns = self.put_ns() + stream.lifetime_ns
             stream.is_open = True
+        finally:
+            self.lock.release()
         self.wake_shipper(stream.deadline_ns)
 
     def ship(self, stream: OutStream, channel: Channel) -> None:
         """Ship one envelope now."""
-        with self.lock:
+        self.take_lock()
+        try:
             self._ship(stream, channel)
+        finally:
+            self.lock.release()
 
     def ship_due(self, now_ns: int) -> int | None:
-        """Ship what has reached its lifetime; the next deadline, if there is one."""
+        """For the shipper: ship what has reached its lifetime; the next deadline, if there is one."""
         following: int | None = None
         for stream in self.streams:
             if not stream.is_open:
                 continue
             if stream.deadline_ns <= now_ns:
-                self._ship_all(stream)
+                self._ship_late(stream)
             elif following is None or stream.deadline_ns < following:
                 following = stream.deadline_ns
         return following
@@ -236,19 +373,44 @@ class Outbox:
     def flush(self) -> None:
         """Ship everything."""
         for stream in self.streams:
-            self._ship_all(stream)
+            self.take_lock()
+            try:
+                self._ship_all(stream)
+            finally:
+                self.lock.release()
+
+    def release(self) -> None:
+        """The batch is complete: ship what was held."""
+        self.holds = False
+        for stream in self.streams:
+            if not stream.is_open:  # what is open has a deadline
+                self.take_lock()
+                try:
+                    self._ship_all(stream)
+                finally:
+                    self.lock.release()
 
     def acknowledge(self, mark: bytes = b"") -> None:
         """Tell the bridge which inputs are done, if that has changed since it last heard of it."""
-        with self.lock:
+        self.take_lock()
+        try:
             done = self.done_input()
             if done > self.acknowledged or mark:
                 self.acknowledged = max(self.acknowledged, done)
                 self._send(ack_frame(self.acknowledged, mark))
+        finally:
+            self.lock.release()
+
+    def finish_input(self, sequence: int) -> None:
+        """This input, and all before it, are worked off."""
+        self.before_finishing(sequence)
+        self.finished_input = sequence
 
     def done_input(self) -> int:
-        """The last input that is processed and of which nothing waits in an open envelope."""
+        """The last input that is processed and of which nothing waits in an open envelope or in a sink."""
         done = self.finished_input
+        if self.unsettled is not None and self.unsettled <= done:
+            done = self.unsettled - 1
         for stream in self.streams:
             if stream.is_open and stream.first_input <= done:
                 done = stream.first_input - 1
@@ -259,14 +421,26 @@ class Outbox:
         with self.lock:
             self._send(data)
 
-    def _ship_all(self, stream: OutStream) -> None:
+    def _ship_late(self, stream: OutStream) -> None:
+        """By the shipper's thread: what it works on a stream is counted."""
         with self.lock:
-            stream.is_open = False
-            waiting = [channel for channel in stream.pool if channel.items]
-            for channel in waiting[:-1]:
-                self._ship(stream, channel, acknowledging=False)
-            for channel in waiting[-1:]:
-                self._ship(stream, channel)
+            counted = self._shipper_time
+            before_ns = counted.total_ns
+            counted.go(time.monotonic_ns())
+            self._shipper_ships = True
+            try:
+                self._ship_all(stream)
+            finally:
+                self._shipper_ships = False
+                stream.coded_ns += counted.halt(time.monotonic_ns()) - before_ns
+
+    def _ship_all(self, stream: OutStream) -> None:
+        stream.is_open = False
+        waiting = [channel for channel in stream.pool if channel.items]
+        for channel in waiting[:-1]:
+            self._ship(stream, channel, acknowledging=False)
+        for channel in waiting[-1:]:
+            self._ship(stream, channel)
 
     def _ship(self, stream: OutStream, channel: Channel, *, acknowledging: bool = True) -> None:
         """Ship what a channel holds; only the last envelope that is waiting may acknowledge its inputs."""
@@ -276,40 +450,60 @@ class Outbox:
         items = channel.items[:count]
         del channel.items[:count]
         tags, channel.tags = channel.tags, []
-        ids = None
+        part = _Part(items, None, tags) if not self.labels else self._labelled(channel, items, tags)
+        parts = self._parts(stream, part)
+        if not parts:
+            return
+        for part, body in parts[:-1]:
+            self._send_envelope(stream, channel, part, body)
+        if acknowledging:
+            self.acknowledged = max(self.acknowledged, self.done_input())
+        self._send_envelope(stream, channel, *parts[-1])
+
+    def _labelled(self, channel: Channel, items: list[Any], tags: list[Tag]) -> "_Part":
+        """Items that were taken out of a channel, with what it has for each of them."""
+        count = len(items)
+        ids = metadata = None
         if self.with_ids:
             ids = channel.ids[:count]
             del channel.ids[:count]
-        parts = self._parts(stream, _Part(items, ids, tags))
-        last = len(parts) - 1
-        for index, (part, body) in enumerate(parts):
-            if acknowledging and index == last:
-                self.acknowledged = max(self.acknowledged, self.done_input())
-            self._send_envelope(stream, channel, part, body)
+        if self.with_metadata:
+            metadata = channel.metadata[:count]
+            del channel.metadata[:count]
+            if not any(metadata):
+                metadata = None
+        return _Part(items, ids, tags, metadata)
 
     def _send_envelope(self, stream: OutStream, channel: Channel, part: "_Part", body: bytes) -> None:
-        count = len(part.items)
-        if stream.lifetime_ns:
+        items, ids, tags, metadata = part
+        count = len(items)
+        if stream.lifetime_ns or count > 1:
             fitting = stream.spec.batch_bytes * count // max(1, len(body))
             stream.count_limit = max(1, min(fitting, _GROWTH * max(count, _FIRST_COUNT_LIMIT)))
         envelope = encode(
             channel.address,
             stream.number,
             self.replica,
-            self.time.now_ns() if part.tags else UNKNOWN_NS,
+            self.time.now_ns() if tags else UNKNOWN_NS,
             body,
             count,
-            stream.spec.codec,
-            part.tags,
-            part.ids,
+            stream.coder.number,
+            tags,
+            ids,
+            metadata,
         )
         stream.shipped_items += count
         stream.shipped_envelopes += 1
         started_ns = time.monotonic_ns()
+        if self._shipper_ships:
+            self._shipper_time.halt(started_ns)
         self._send(out_frame(self.acknowledged, channel.target, channel.place, envelope))
-        took_ns = time.monotonic_ns() - started_ns
-        if took_ns > _PROMPT_NS:
-            self.waited_ns += took_ns
+        sent_ns = time.monotonic_ns()
+        if sent_ns - started_ns > _PROMPT_NS:
+            if self._shipper_ships:
+                self._shipper_time.go(sent_ns)
+            else:
+                self.task_time.waited(sent_ns - started_ns)
 
     def _parts(self, stream: OutStream, part: "_Part") -> list[tuple["_Part", bytes]]:
         """Code the items, in as many envelopes as it takes.
@@ -329,11 +523,12 @@ class Outbox:
 
 
 class _Part(NamedTuple):
-    """Items that go into one envelope, with their ids and tags."""
+    """Items that go into one envelope, with their ids, tags and metadata."""
 
     items: list[Any]
     ids: list[ItemId | None] | None
     tags: list[Tag]
+    metadata: list[Metadata | None] | None = None
 
     def cut(self, start: int, end: int) -> "_Part":
         """The items from `start` up to `end`."""
@@ -345,11 +540,12 @@ class _Part(NamedTuple):
                 for tag in self.tags
                 if start <= tag.item < end
             ],
+            None if self.metadata is None else self.metadata[start:end],
         )
 
 
 def _dump(items: list[Any], stream: OutStream) -> bytes:
-    body = dump_items(items, stream.spec.codec)
+    body = stream.coder.dump(items)
     if len(body) > ITEM_LIMIT_BYTES:
         raise Unshippable(
             f"an item of {len(body) >> 20} MiB is larger than the {ITEM_LIMIT_BYTES >> 20} MiB"

@@ -1,49 +1,129 @@
 """One task inside a worker: the user's code, its error policy, its output streams and its measurements."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from penstock.flow.sequences import places
+from penstock.wire.codecs import CodecError, Unread
+from penstock.wire.envelope import Envelope, Tag
 from penstock.wire.orders import Plan, Switches
-from penstock.worker.context import Context, Out
+from penstock.worker.asking import Give
+from penstock.worker.call_loop import CallLoop
+from penstock.worker.calls import Calls
+from penstock.worker.context import AwaitedContext, Context, Out
 from penstock.worker.failures import Failures
 from penstock.worker.flow_time import UNKNOWN_NS
-from penstock.worker.gauge import Gauge
 from penstock.worker.measurements import Measurements
 from penstock.worker.outbox import Outbox, OutStream
-from penstock.worker.steps import Body
+from penstock.worker.steps import Body, Step
+
+if TYPE_CHECKING:
+    from penstock.io.protocol import LateSink
 
 Fail = Callable[[dict[str, Any]], None]
 
 
-class Runner:
-    """A replica of a task. A worker has one, or several when tasks are chained."""
+class Timed(Protocol):
+    """Whoever wants to know when a task is at an item."""
 
-    def __init__(
-        self, plan: Plan, name: str, replica: int, outbox: Outbox, fail: Fail, timed: Gauge | None = None
-    ) -> None:
-        graph = plan.graph
+    def timed(self, step: Step, task: str) -> Step:
+        """What to call in place of the step of a task."""
+        ...
+
+    def timed_batch(self, step: Step, task: str) -> Step:
+        """The same for a task that takes lists of items."""
+        ...
+
+    def given(self, give: Give, task: str) -> Give:
+        """What to call in place of what sends on an answer of an async task."""
+        ...
+
+    def pausing(self, pause: Callable[[float], None]) -> Callable[[float], None]:
+        """What to call in place of a pause between two tries of an item."""
+        ...
+
+
+class TimerRun(NamedTuple):
+    """How long a timer took, without waiting: with the tasks chained behind, and without them."""
+
+    useful_ns: int
+    own_ns: int
+
+
+class Host(NamedTuple):
+    """Where the tasks of a worker run: the plan of the flow, the outbox they share, and who is told what."""
+
+    plan: Plan
+    outbox: Outbox
+    fail: Fail
+    timed: Timed | None = None
+    now_ns: Callable[[], int] = time.monotonic_ns
+    sleep: Callable[[float], None] = time.sleep
+
+
+class Runner(ABC):
+    """A replica of a task. A worker has one, or several when tasks are chained; an async one has a `loop`.
+
+    How it takes items is up to those that extend it.
+    """
+
+    def __init__(self, host: Host, name: str, loop: CallLoop | None = None) -> None:
+        graph, outbox, timed = host.plan.graph, host.outbox, host.timed
+        replica = outbox.replica
         self.task = graph.task(name)
+        known = places(graph)
         self.streams = [
-            OutStream(outbox, stream, number)
+            OutStream(outbox, stream, number, known.get(number))
             for number, stream in enumerate(graph.streams)
             if stream.sender == name
         ]
-        self.context = Context(graph.name, name, replica)
-        self.failures = Failures(self.task, self.context, plan.dead_letters, fail)
-        names = [stream.name for stream in graph.streams]
-        self.measured = Measurements(
-            name, replica, self.task.latency, self.streams, self.failures, names, outbox
-        )
+        is_async = self.task.concurrency is not None
+        self.context = (AwaitedContext if is_async else Context)(graph.name, name, replica, outbox)
+        self.failures = Failures(self.task, self.context, host.plan.dead_letters, host.fail)
+        self.measured = Measurements(graph, name, replica, self.streams, self.failures, outbox)
         self._outbox = outbox
+        self._now_ns = host.now_ns
         self._every_ns = None if self.task.every_ms is None else round(self.task.every_ms * 1e6)
         self.next_timer_ns: int | None = None
+        self.follower: Runner | None = None
+        """The task that is chained behind this one."""
+        self.calls: Calls | None = None
+        self.late_sink: LateSink | None = None
+        """The body of a sink that delivers later than it takes."""
         if self.task.kind != "source":
-            gathers = self.task.latency == "read_write"
-            out = Out(self.task, self.streams, self.measured.wrote if gathers else None)
-            self._body = Body(self.task, self.context, out)
-            if timed is not None:
-                self._body.step = timed.timed(self._body.step, name)
+            gathers = self.task.latency_kind == "read_write"
+            self._out = Out(self.task, self.streams, outbox, self.measured.wrote if gathers else None)
+            self._refuse: Step = _raise_problem
+            pause = host.sleep if timed is None else timed.pausing(host.sleep)
+            if loop is None:
+                self._body = Body(self.task, self.context, self._out, pause=pause)
+                if timed is not None:
+                    self._body.step = self._watched(timed)
+                    self._refuse = timed.timed(self._refuse, name)
+            else:
+                self._body = Body(self.task, self.context, self._out, settle=loop.settle)
+                self.calls = self._calls(loop, timed)
+            self.late_sink = self._body.late_sink if self.task.kind == "sink" else None
+
+    @abstractmethod
+    def link(self, stream: OutStream) -> Callable[[Any], None]:
+        """What hands an item of that stream to this task, when it is chained behind another."""
+
+    def _watched(self, timed: Timed) -> Step:
+        return timed.timed(self._body.step, self.task.name)
+
+    def _calls(self, loop: CallLoop, timed: Timed | None) -> Calls:
+        """How an async task does its items: a step is the beginning of a call."""
+        assert isinstance(self.context, AwaitedContext), "the body is async"
+        asked = self._body.asked
+        if timed is not None:
+            asked = asked._replace(give=timed.given(asked.give, self.task.name))
+        calls = Calls(self.task, asked, loop, self._outbox, self.context, self.failures, self.measured)
+        self.measured.by_calls(calls.slots)
+        self._body.step = calls.start
+        return calls
 
     def lay(self, switches: Switches) -> None:
         """Take up the addresses of a batch."""
@@ -66,25 +146,74 @@ class Runner:
         self._guard("flush()", self._body.flush)
         self._guard("writing dead letters", self.failures.flush)
 
+    def delivered(self) -> int:
+        """How many items a late sink has delivered."""
+        safe = 0
+
+        def look() -> None:
+            nonlocal safe
+            assert self.late_sink is not None, "only a late sink settles"
+            safe = self.late_sink.settle()
+
+        self._guard("settle()", look)
+        return safe
+
     def close(self) -> None:
         """Call `close()`; what it sends still arrives."""
         self._outbox.begin_item(None, None)
         self._guard("close()", self._body.close)
+        self.settle()
 
     def start_timer(self) -> None:
         """Timers run inside a batch only: between two there is nowhere to send to."""
         if self._every_ns is not None:
-            self.next_timer_ns = time.monotonic_ns() + self._every_ns
+            self.next_timer_ns = self._now_ns() + self._every_ns
 
-    def run_timer(self, *, sampled: bool) -> None:
+    def run_timer(self, *, sampled: bool) -> TimerRun | None:
         """Call `timer(out)` if it is time; times that were missed are not made up for."""
-        if self.next_timer_ns is None or (late_ns := time.monotonic_ns() - self.next_timer_ns) < 0:
-            return
+        if self.next_timer_ns is None:
+            return None
+        late_ns = self._now_ns() - self.next_timer_ns
+        if late_ns < 0:
+            return None
         assert self._every_ns is not None
         self.next_timer_ns += self._every_ns * (1 + late_ns // self._every_ns)
         # What a timer sends is little and stems from no single item: all of it is timed from here on.
-        self._outbox.begin_item(None, UNKNOWN_NS if sampled else None)
+        outbox = self._outbox
+        outbox.begin_item(None, UNKNOWN_NS if sampled else None)
+        outbox.behind_ns = 0
+        useful_before_ns = outbox.task_time.go(time.monotonic_ns())
         self._guard("timer()", self._body.timer)
+        self.settle()
+        useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
+        behind_ns, outbox.behind_ns = outbox.behind_ns, 0
+        return TimerRun(useful_ns, max(0, useful_ns - behind_ns))
+
+    def settle(self) -> None:
+        """Nothing of what this task handed on waits any longer for a batch of a task chained behind it."""
+        if self.follower is not None:
+            self.follower.work_off()
+
+    def work_off(self) -> None:
+        """Process what waits for a batch: of this task, which has none, and of those behind it."""
+        self.settle()
+
+    def refuse(self, item: Unread) -> None:
+        """An item that its codec could not read: an error of this task, in the place of its step."""
+        try:
+            self._refuse(item)
+        except CodecError as problem:
+            self.failures.unread(item.data, problem)
+
+    def _guard(self, hook: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception as problem:  # noqa: BLE001 - users' code may raise anything
+            self.failures.broken(hook, problem)
+
+
+class ItemRunner(Runner):
+    """A replica of a task that takes one item at a time, and of a source."""
 
     def step(self, item: Any) -> None:
         """Process one item, by the error policy if need be."""
@@ -92,6 +221,13 @@ class Runner:
             self._body.step(item)
         except Exception as problem:  # noqa: BLE001 - users' code may raise anything
             self.failures.item_failed(item, problem)
+
+    def time_item(self, envelope: Envelope, tag: Tag, arrived_ns: int, item: Any) -> None:
+        """Process one item that is tagged."""
+        if self.calls is None:
+            self.measured.time_item(envelope, tag, arrived_ns, self.step, item)
+        else:
+            self.calls.start(item, (envelope, tag, arrived_ns))
 
     def steps(self, items: list[Any]) -> None:
         """Process many items that need no care: the way of most items, so without a call in between."""
@@ -107,8 +243,25 @@ class Runner:
                 self.failures.item_failed(items[index], problem)
                 start = index + 1
 
-    def _guard(self, hook: str, call: Callable[[], None]) -> None:
-        try:
-            call()
-        except Exception as problem:  # noqa: BLE001 - users' code may raise anything
-            self.failures.broken(hook, problem)
+    def link(self, stream: OutStream) -> Callable[[Any], None]:
+        """What hands an item to this task; what it sends stems from that item."""
+        outbox, context, measured = self._outbox, self.context, self.measured
+
+        def hand_on(item: Any) -> None:
+            before = outbox.descend(stream)
+            try:
+                context.input = stream.spec.name
+                context.item_id = outbox.parent_id
+                if outbox.origin_ns is None:
+                    measured.chained_in += 1
+                    self.step(item)
+                else:
+                    measured.time_chained(stream, outbox.origin_ns, self.step, item)
+            finally:
+                outbox.ascend(before)
+
+        return hand_on
+
+
+def _raise_problem(item: Unread) -> None:
+    raise item.problem

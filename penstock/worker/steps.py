@@ -1,11 +1,15 @@
-"""How each form of task handles one item: a function of the item, made once per worker."""
+"""How each form of task handles one item, or a batch of them: a function made once per worker."""
 
 import inspect
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
 from penstock.flow.graph import Task
+from penstock.io.protocol import LateSink
+from penstock.worker.asking import Asked, asked
 from penstock.worker.context import Context, Out
+from penstock.worker.retries import retrying
 
 Step = Callable[[Any], object]
 
@@ -13,19 +17,37 @@ Step = Callable[[Any], object]
 class Body:
     """The user's code of a task in this worker, with the hooks it has."""
 
-    def __init__(self, task: Task, context: Context, out: Out) -> None:
+    def __init__(
+        self,
+        task: Task,
+        context: Context,
+        out: Out,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        settle: Callable[[object], None] = lambda _: None,
+    ) -> None:
+        """`pause` waits for another try; `settle` for what a hook returned, where the body is async."""
         body = task.body
-        if task.form in ("object", "sink_object") and isinstance(body, type):
+        if task.form in ("object", "sink_object", "sink_batches") and isinstance(body, type):
             body = body()
         self._body: Any = body
         self._context = context
         self._out = out
-        self.step: Step = _step(task, self._body, out)
+        self._settle = settle
+        self.asked: Asked = asked(task, body, out)
+        self.step: Step = (
+            _step(task, body, out) if task.retries is None else retrying(self.asked, task.retries, pause)
+        )
 
     def open(self) -> None:
         """Call `open(context)`."""
         if hasattr(self._body, "open"):
-            self._body.open(self._context)
+            self._settle(self._body.open(self._context))
+
+    @property
+    def late_sink(self) -> LateSink | None:
+        """The body, if it delivers later than it takes."""
+        return self._body if isinstance(self._body, LateSink) else None
 
     def timer(self) -> None:
         """Call `timer(out)`."""
@@ -34,13 +56,13 @@ class Body:
     def flush(self) -> None:
         """Call `flush()`: a batch is about to be committed."""
         if hasattr(self._body, "flush"):
-            self._body.flush()
+            self._settle(self._body.flush())
 
     def close(self) -> None:
         """Call `close()`, or `close(out)` if it takes the output."""
         close = getattr(self._body, "close", None)
         if close is not None:
-            close(*(self._out,) * len(inspect.signature(close).parameters))
+            self._settle(close(*(self._out,) * len(inspect.signature(close).parameters)))
 
 
 def _step(task: Task, body: Any, out: Out) -> Step:
@@ -54,6 +76,8 @@ def _step(task: Task, body: Any, out: Out) -> Step:
         return lambda item: body.process(item, out)
     if task.form == "sink_object":
         return cast("Step", body.write)
+    if task.form == "sink_batches":
+        return cast("Step", body.write_many)
     return cast("Step", body)
 
 

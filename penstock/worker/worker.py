@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from penstock.wire.envelope import Envelope, Tag, decode
+from penstock.wire.codecs import coder_of
+from penstock.wire.envelope import Envelope, EnvelopeError, decode
 from penstock.wire.frames import (
     DATA,
     END,
@@ -26,13 +27,18 @@ from penstock.wire.frames import (
     read_data,
 )
 from penstock.wire.orders import Link, Plan, StartOrder, Switches, Verdict
+from penstock.worker.batch_intake import BatchIntake, intake_of
+from penstock.worker.batch_runner import runner_of
+from penstock.worker.call_loop import CallLoop, waiting_loop
 from penstock.worker.chain import Chain
 from penstock.worker.control_line import ControlLine
 from penstock.worker.gauge import Gauge, is_timed
+from penstock.worker.intake import turn_to
 from penstock.worker.lease import Lease, leave
 from penstock.worker.measurements import process_report
-from penstock.worker.outbox import Outbox, OutStream
-from penstock.worker.runner import Runner
+from penstock.worker.outbox import Outbox
+from penstock.worker.runner import Host
+from penstock.worker.settling import Settling
 from penstock.worker.shipper import Shipper
 from penstock.worker.sourcing import Sourcing
 
@@ -60,7 +66,6 @@ class Worker:
         self._gauge = gauge
         self._inbox = inbox
         self._adopting = threading.Lock()  # orders come to the task's thread and to the control line
-        self._stream_names = [stream.name for stream in graph.streams]
         if gauge is not None:
             gauge.begin(order.task)
         self._timed = gauge if gauge is not None and is_timed(graph, order.task) else None
@@ -68,20 +73,27 @@ class Worker:
         self._outbox = Outbox(
             send if self._timed is None else self._timed.sending(send), order.replica, with_ids=graph.ids
         )
-        self._outbox.on_unshippable = self._unshippable
         self._switches = order.switches
-        self._head = Runner(plan, order.task, order.replica, self._outbox, self._fail, self._timed)
+        self._loop: CallLoop | None = None
+        if graph.task(order.task).concurrency is not None:
+            task_time = self._outbox.task_time
+            self._loop = CallLoop(waiting_loop(task_time), task_time, inbox, self._timed)
+        host = Host(plan, self._outbox, self._fail, self._timed)
+        self._head = runner_of(host, order.task, self._loop)
+        self._calls = self._head.calls
         self._outbox.streams = list(self._head.streams)
-        self._chain = Chain(
-            self._head,
-            self._outbox,
-            lambda name: Runner(plan, name, order.replica, self._outbox, self._fail, self._timed),
-        )
+        self._coders = [coder_of(stream.codec, stream.name) for stream in graph.streams]
+        self._intake = intake_of(self._head, self._outbox, [stream.name for stream in graph.streams])
+        self._chain = Chain(self._head, self._outbox, lambda name: runner_of(host, name))
+        self._outbox.on_unshippable = self._chain.unshippable
+        self._settling = Settling(self._outbox)
+        self._settling.follow(self._chain.runners)
         self._limit_memory()
         self._joined = threading.Event()
         self._sourcing: Sourcing | None = None
         if self._head.task.kind == "source":
-            self._sourcing = Sourcing(self._head.task, self._outbox, self._head.measured, self._inbox)
+            refuse = self._head.failures.result_failed
+            self._sourcing = Sourcing(self._head.task, self._outbox, self._head.measured, refuse=refuse)
         self._unacknowledged = 0
         self._shipper = Shipper(self._outbox)
         self._lease = Lease(order.link)
@@ -125,7 +137,7 @@ class Worker:
         else:
             try:
                 assert order.source is not None
-                position = {"source": self._sourcing.run(order.source)}
+                position = {"source": self._sourcing.run(order.source, self._inbox)}
             except ChannelClosed:
                 leave()
             except Exception as problem:  # noqa: BLE001 - users' code may raise anything
@@ -167,24 +179,43 @@ class Worker:
                     self._process(body)
                     self._between_items()
                 elif kind == END:
-                    return bool(body[0])
+                    last = bool(body[0])
+                    self._work_off_batches()
+                    self._finish_calls()
+                    return last
+            self._work_off_batches()
             if not self._wait():
                 self._acknowledge()
                 self._between_items()
 
     def _between_items(self) -> None:
+        head = self._head
         for runner in self._chain.runners:
-            runner.run_timer(sampled=self._switches.sampling > 0)
+            ran = runner.run_timer(sampled=self._switches.sampling > 0)
+            if ran is not None:
+                head.measured.timer_ran(ran.useful_ns)
+                if runner is not head:
+                    runner.measured.chained_timer_ran(ran.own_ns)
         self._follow_chain()
 
     def _wait(self) -> bool:
         """Wait for input, or for the next thing to do without any; False if none came."""
-        idle_s = _ACK_IDLE_S if self._unacknowledged else _CHAIN_CHECK_S if self._switches.chains else None
+        calls = self._calls
+        unfinished = self._unacknowledged or (calls is not None and calls.are_open)
+        idle_s = _ACK_IDLE_S if unfinished else _CHAIN_CHECK_S if self._switches.chains else None
         timers = [runner.next_timer_ns for runner in self._chain.runners if runner.next_timer_ns is not None]
-        if not timers:
+        if not timers and calls is None:
             return self._inbox.wait_about(idle_s)
-        timer_s = max(0.0, (min(timers) - time.monotonic_ns()) * 1e-9)
-        return self._inbox.wait(timer_s if idle_s is None else min(idle_s, timer_s))
+        if timers:
+            timer_s = max(0.0, (min(timers) - time.monotonic_ns()) * 1e-9)
+            idle_s = timer_s if idle_s is None else min(idle_s, timer_s)
+        if calls is None:
+            return self._inbox.wait(idle_s)
+        return calls.wait(idle_s) and self._inbox.wait_about(None)
+
+    def _finish_calls(self) -> None:
+        if self._calls is not None:
+            self._calls.finish()
 
     def _follow_chain(self) -> None:
         """Host the tasks that the settings chain to this one, no more and no fewer."""
@@ -192,6 +223,7 @@ class Worker:
         wanted = next((tuple(chain) for chain in self._switches.chains if chain[0] == mine), (mine,))
         if wanted == self._chain.tasks:
             return
+        self._finish_calls()
         if len(self._chain.tasks) > 1:
             self._chain.part()
         if len(wanted) > 1:
@@ -201,6 +233,7 @@ class Worker:
             self._joined.wait()
             self._chain.join(wanted[1:], self._switches)
             self._adopt(self._switches)  # one that came meanwhile has not reached the new runners
+        self._settling.follow(self._chain.runners)
         self._limit_memory()
 
     def _limit_memory(self) -> None:
@@ -208,6 +241,7 @@ class Worker:
             self._gauge.limit_memory([runner.task.memory_bytes for runner in self._chain.runners])
 
     def _acknowledge(self) -> None:
+        self._settling.look()
         self._outbox.acknowledge()
         self._unacknowledged = self._outbox.finished_input - self._outbox.acknowledged
 
@@ -215,63 +249,55 @@ class Worker:
         sequence, arrived_ns, careful, data = read_data(body)
         started_ns = time.monotonic_ns()
         self._lease.check(started_ns)
-        envelope = decode(data)
         outbox = self._outbox
+        useful_before_ns = outbox.task_time.go(started_ns)
+        try:
+            envelope = decode(data, self._coders)
+        except EnvelopeError as problem:
+            self._head.failures.broken("reading an envelope", problem)
+            return
         outbox.current_input = sequence
-        if self._timed is not None:
-            self._timed.envelope(sequence)
-        waited_ns = outbox.waited_ns
-        self._head.context.input = self._stream_names[envelope.stream]
+        intake, calls = self._intake, self._calls
+        if calls is not None:
+            calls.begin_input(sequence)
         if careful is not None:
             self._process_carefully(sequence, envelope, arrived_ns, careful)
-        elif envelope.ids is None:
-            self._process_tagged(envelope, arrived_ns)
+        elif isinstance(intake, BatchIntake):
+            useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
+            intake.gather(sequence, envelope, arrived_ns, useful_ns)
+            if intake.is_full:
+                self._work_off_batches()
+            return
         else:
-            self._process_marked(envelope, arrived_ns)
-        outbox.finished_input = sequence
-        useful_ns = outbox.useful_ns(started_ns, waited_ns)
+            if self._timed is not None:
+                self._timed.envelope(sequence)
+            intake.process(envelope, arrived_ns)
+        if calls is None:
+            outbox.finish_input(sequence)
+        else:
+            calls.end_input(sequence)
+        useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
         self._head.measured.envelope_done(envelope, arrived_ns, useful_ns)
         self._unacknowledged += 1
         if careful is not None or self._unacknowledged >= _ACK_EVERY:
             self._acknowledge()
 
-    def _process_marked(self, envelope: Envelope, arrived_ns: int) -> None:
-        tags = {tag.item: tag for tag in envelope.tags}
-        for index in range(len(envelope.items)):
-            self._process_one(envelope, index, tags.get(index), arrived_ns)
-
-    def _process_tagged(self, envelope: Envelope, arrived_ns: int) -> None:
-        """The items between two tagged ones need no care."""
-        items, start = envelope.items, 0
-        head, outbox = self._head, self._outbox
-        outbox.begin_item(None, None)
-        for tag in envelope.tags:
-            if tag.item > start:
-                head.steps(items[start : tag.item])
-            outbox.origin_ns = tag.origin_ns
-            head.measured.time_item(envelope, tag, arrived_ns, head.step, items[tag.item])
-            outbox.origin_ns = None
-            start = tag.item + 1
-        if start < len(items):
-            head.steps(items[start:] if start else items)
-
-    def _process_one(self, envelope: Envelope, index: int, tag: Tag | None, arrived_ns: int) -> None:
-        item_id = None if envelope.ids is None else envelope.ids[index]
-        item = envelope.items[index]
-        head = self._head
-        head.context.item_id = item_id
-        self._outbox.begin_item(item_id, None if tag is None else tag.origin_ns)
-        if tag is None:
-            head.step(item)
-        else:
-            head.measured.time_item(envelope, tag, arrived_ns, head.step, item)
+    def _work_off_batches(self) -> None:
+        """A task that takes lists takes what is at hand now."""
+        if isinstance(self._intake, BatchIntake):
+            self._unacknowledged += self._intake.work_off()
+            if self._unacknowledged >= _ACK_EVERY:
+                self._acknowledge()
 
     def _process_carefully(
         self, sequence: int, envelope: Envelope, arrived_ns: int, careful: Careful
     ) -> None:
         """Each item is named before it is touched; all before it is shipped then, and does not come again."""
         tags = {tag.item: tag for tag in envelope.tags}
+        self._intake.begin(envelope)
+        self._finish_calls()
         for index in range(careful.first, len(envelope.items)):
+            self._settling.finish()
             self._outbox.flush()
             self._outbox.send(at_frame(sequence, index))
             if index in careful.verdicts:
@@ -279,15 +305,15 @@ class Worker:
                 continue
             if self._timed is not None:
                 self._timed.envelope(sequence, index)
-            self._process_one(envelope, index, tags.get(index), arrived_ns)
+            self._intake.process_one(envelope, index, tags.get(index), arrived_ns)
+            self._finish_calls()
             if self._gauge is not None:
                 self._gauge.stop_if_full()
 
     def _put_aside(self, envelope: Envelope, index: int, verdict: Verdict) -> None:
         """By the policy of the task at fault, though it is the item of this one that is put aside."""
-        head = self._head
-        head.context.item_id = None if envelope.ids is None else envelope.ids[index]
-        head.failures.item_killed(
+        turn_to(self._head, self._outbox, envelope, index)
+        self._head.failures.item_killed(
             envelope.items[index], verdict.problem, self._graph.task(verdict.task).on_error
         )
 
@@ -299,6 +325,11 @@ class Worker:
                 runner.flush()
                 if last:
                     runner.close()
+            if last and self._loop is not None:
+                self._loop.close()
+            self._settling.flushed()
+        else:
+            self._head.failures.flush()
         self._outbox.flush()
         self._outbox.acknowledge()
         self._unacknowledged = 0
@@ -307,11 +338,6 @@ class Worker:
     def _report(self, **more: Any) -> bytes:
         runners = [*self._chain.runners, *self._chain.take_parted()]
         return process_report([runner.measured for runner in runners], **more)
-
-    def _unshippable(self, stream: OutStream, item: Any, problem: Exception) -> None:
-        for runner in self._chain.runners:
-            if stream in runner.streams:
-                runner.failures.result_failed(item, problem)
 
     def _fail(self, report: dict[str, Any]) -> NoReturn:
         """Tell the bridge and wait for it to end this process: nothing after a failure may take effect."""

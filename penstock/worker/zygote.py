@@ -14,7 +14,6 @@ is removed.
 """
 
 import contextlib
-import ctypes
 import gc
 import os
 import select
@@ -31,13 +30,13 @@ from typing import IO, NoReturn
 import cloudpickle
 import msgspec
 
+from penstock.orphans import end_with
 from penstock.wire.orders import Plan
 from penstock.worker import worker
 from penstock.worker.gauge import Gauge, has_limits
 
 _DATA_CHANNEL, _CONTROL_CHANNEL = 0, 1
 _LOOK_EVERY_S = 0.05
-_PR_SET_PDEATHSIG = 1
 
 
 class Zygote:
@@ -173,7 +172,7 @@ def _be_worker(
     try:
         os.setpgid(0, 0)
         if gauge is not None:
-            _go_with(parent)
+            end_with(parent)
         let_go()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -186,13 +185,6 @@ def _be_worker(
         traceback.print_exc()
     finally:
         os._exit(status)
-
-
-def _go_with(parent: int) -> None:
-    """A worker with limits does not outlive the one who watches it."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _read_plan() -> Plan:

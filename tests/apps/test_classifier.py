@@ -12,11 +12,12 @@ from penstock.apps.classifier import TWEETS_PER_S, Traffic, flow, traffic
 from penstock.apps.classifier_graphs import TASKS, branches, row
 from penstock.apps.classifier_tasks import Classify, Labelled, Tweets, is_opinion, judge, per_path
 from penstock.apps.store import Store, stored
+from penstock.testing import run
 
 RATE, COUNT, SEED = 200, 500, 3
 
 
-def tweets() -> penstock.io.Paced:
+def tweets() -> penstock.io.Paced[Labelled]:
     return penstock.paced(Tweets(), RATE, count=COUNT, seed=SEED)
 
 
@@ -89,11 +90,25 @@ def test_without_vader_branches_say_what_to_install(monkeypatch: pytest.MonkeyPa
     assert flow().graph()
 
 
+def test_labels_of_the_row_are_those_of_a_single_process() -> None:
+    found = run(row(tweets(), print, replicas=2))["sink"]
+    assert {item.number: item for item in found} == {number: in_a_row(number) for number in range(COUNT)}
+    assert len(found) == COUNT
+
+
+def test_labels_of_the_branches_are_those_of_a_single_process() -> None:
+    found = run(branches(tweets(), print, replicas=2))["sink"]
+    assert {item.number: item for item in found} == {number: by_branches(number) for number in range(COUNT)}
+    assert len(found) == COUNT
+
+
 @pytest.mark.spark
 def test_labels_on_spark_are_those_of_a_single_process(tmp_path: Path) -> None:
     board = tmp_path / "labels.json"
     replicas = penstock.elastic(1, 2)
-    job = penstock.run(row(tweets(), Board(board, per_path), replicas=replicas, tweets_per_s=2000))
+    job = penstock.run(
+        row(tweets(), Board(board, per_path), replicas=replicas, tweets_per_s=2000), policy=None
+    )
     if not job.await_termination(1):
         job.set_active("category", 2)
     assert job.await_termination(60)
@@ -106,6 +121,6 @@ def test_labels_on_spark_are_those_of_a_single_process(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_the_database_on_spark_holds_every_tweet_once(tmp_path: Path) -> None:
     path = tmp_path / "tweets.sqlite"
-    job = penstock.run(branches(tweets(), Store(path), replicas=2))
+    job = penstock.run(branches(tweets(), Store(path), replicas=2), policy=None)
     assert job.await_termination(60)
     assert stored(path) == {number: "/".join(by_branches(number).labels) for number in range(COUNT)}

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import penstock
 from penstock.apps.classifier_keywords import KEYWORDS, OTHER, STEPS, next_label
 from penstock.apps.classifier_tasks import Classify, Kind, Labelled, Tweets, is_opinion, judge, per_path
+from penstock.testing import run
 
 
 def test_every_word_stands_in_one_place() -> None:
@@ -44,14 +46,14 @@ def test_labels_of_another_kind_tell_nothing() -> None:
 
 
 def test_news_and_opinions_go_different_ways() -> None:
-    sent: list[tuple[Labelled, str]] = []
-    kind = Kind()
-    for number, words in enumerate(["I love rain", "rain in the north"]):
-        kind.process(Labelled(number, words), lambda item, output: sent.append((item, output)))
-    assert [(item.number, item.labels, output) for item, output in sent] == [
-        (0, ("opinion",), "opinions"),
-        (1, ("news",), "news"),
-    ]
+    flow = penstock.Flow("kinds")
+    kind = flow.source(penstock.paced(Tweets(), 10), name="tweets").task(Kind(), name="kind")
+    kind.sink(print, name="news")
+    kind["opinions"].sink(print, name="opinions")
+    items = [Labelled(number, words) for number, words in enumerate(["I love rain", "rain in the north"])]
+    result = run(flow, {"tweets": items})
+    assert [(item.number, item.labels) for item in result["opinions"]] == [(0, ("opinion",))]
+    assert [(item.number, item.labels) for item in result["news"]] == [(1, ("news",))]
 
 
 def test_made_up_tweets_are_of_both_kinds_and_of_all_sentiments() -> None:

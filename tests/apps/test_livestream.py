@@ -31,6 +31,7 @@ from penstock.extras import MissingExtraError
 from penstock.flow.chains import pipelines
 from penstock.flow.layers import lay_out
 from penstock.io.protocol import SourceClock
+from penstock.testing import run
 
 CHAIN = ["decoder", "merger", "overlay", "encoder"]
 
@@ -109,11 +110,10 @@ def test_the_ticker_moves_and_the_rest_stays() -> None:
 
 def test_packets_of_an_instant_come_together_and_can_be_read_again() -> None:
     source = video.feeds(groups=2, seconds=1)
-    clock = SourceClock(run_start_ns=0, run_offset=0)
+    clock = SourceClock(run_start_ns=0, run_offset=0, now_ns=lambda: 10**10)
 
     def read(offset: int, limit: int) -> tuple[list[Any], list[int] | None]:
         reader = source.open(source.splits[0], offset, clock)
-        reader.instants.now_ns = lambda: 10**10
         found = reader.read(limit, 0.0)
         assert found is not None
         assert reader.offset == offset + len(found[0]) // video.FEEDS
@@ -126,6 +126,15 @@ def test_packets_of_an_instant_come_together_and_can_be_read_again() -> None:
     assert read(1, 4)[0] == items[4:]
     assert len(read(0, 1000)[0]) == 2 * 25 * 4
     assert source.open(source.splits[0], 50, clock).read(10, 0.0) is None
+
+
+@pytest.mark.parametrize("chains", [[], [CHAIN]])
+def test_the_films_are_those_of_a_single_process_chained_or_not(chains: list[list[str]]) -> None:
+    flow = livestream_flow(print, groups=2, pipelines=2, seconds=0.4, lifetime="5 ms")
+    found, expected = run(flow, chains=chains)["broadcast"], single_process(groups=2, frames=10)
+    for group in range(2):
+        assert [p for p in found if p.group == group] == [p for p in expected if p.group == group]
+    assert len(found) == len(expected) == 20
 
 
 def test_files_are_a_film_and_a_still(tmp_path: Path) -> None:
@@ -159,7 +168,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 @pytest.mark.spark
 def test_on_spark_the_films_are_those_of_a_single_process(tmp_path: Path) -> None:
     flow = livestream_flow(Broadcast(tmp_path), groups=2, pipelines=2, seconds=2)
-    assert penstock.run(flow).await_termination(90)
+    assert penstock.run(flow, policy=None).await_termination(90)
     expected = single_process(groups=2, frames=50)
     for group in range(2):
         path = stream_path(tmp_path, group)
@@ -169,7 +178,7 @@ def test_on_spark_the_films_are_those_of_a_single_process(tmp_path: Path) -> Non
 
 @pytest.mark.spark
 def test_no_frame_is_lost_while_tasks_are_chained_and_taken_apart(tmp_path: Path) -> None:
-    job = penstock.run(livestream_flow(Broadcast(tmp_path), groups=2, seconds=4))
+    job = penstock.run(livestream_flow(Broadcast(tmp_path), groups=2, seconds=4), policy=None)
     for chains in ([CHAIN], [], [CHAIN]):
         assert not job.await_termination(1)
         job.set_chains(chains)

@@ -10,7 +10,7 @@ import penstock
 from penstock.apps.primetest import drop, flow, number, prime_flow, profile, tester
 from penstock.apps.probable_prime import is_probable_prime
 from penstock.io.schedule import constant, steps
-from penstock.testing import Collector
+from penstock.testing import Collector, run
 
 
 @given(st.integers(0, 5), st.integers(0, 1000), st.integers(0, 5))
@@ -55,12 +55,21 @@ def test_the_application_is_a_valid_flow() -> None:
     assert flow(work="rate_limited").graph().task("tester").parallelism.max == 16
 
 
+def test_the_numbers_that_arrive_are_tested() -> None:
+    result = run(prime_flow(steps([(2, 100)]), drop, testers=3, lifetime="5 ms", seed=4))
+    assert sorted(result["results"]) == sorted(
+        tester(number(0, index, 4, round(index * 1e7))) for index in range(200)
+    )
+
+
 @pytest.mark.spark
 def test_the_primes_found_on_spark_are_those_of_a_single_process() -> None:
     count, seed = 2000, 4
     with Collector() as collector:
         testers = penstock.elastic(1, 3)
-        job = penstock.run(prime_flow(steps([(2, count / 2)]), collector, testers=testers, seed=seed))
+        job = penstock.run(
+            prime_flow(steps([(2, count / 2)]), collector, testers=testers, seed=seed), policy=None
+        )
         if not job.await_termination(1):
             job.set_active("tester", 3)
         assert job.await_termination(60)

@@ -12,7 +12,8 @@ from penstock.apps.twitter import LISTS, Limits, day, flow, twitter_flow
 from penstock.apps.twitter_source import TweetMaker, topics_of
 from penstock.apps.twitter_tasks import HOTTEST, Judged, per_topic
 from penstock.io.schedule import constant
-from penstock.testing import Collector
+from penstock.sim.workloads import twitter as simulated
+from penstock.testing import Collector, run
 
 RATE = 300
 
@@ -35,7 +36,13 @@ def test_the_graph_is_that_of_the_thesis() -> None:
         LISTS: "broadcast"
     }
     assert graph.task("hot_topics").every_ms == 200
-    assert graph.task("hot_topics").latency == graph.task("merger").latency == "read_write"
+    model = simulated.model()
+    for name in ("hot_topics", "merger"):
+        modelled = model.task(name)
+        assert modelled.every_s is not None
+        assert graph.task(name).every_ms == pytest.approx(1000 * modelled.every_s), "as in the simulator"
+        assert graph.task(name).latency_kind == modelled.latency
+    assert graph.task("hot_topics").latency_kind == graph.task("merger").latency_kind == "read_write"
     topics, sentiments = graph.constraints
     assert topics.latency_ms == 215
     assert topics.sequence == (
@@ -72,6 +79,20 @@ def test_without_vader_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
         flow()
 
 
+def test_tweets_on_hot_topics_are_judged_once_it_is_known_what_is_hot() -> None:
+    """As many topics as fit on the list of the hottest: all are judged after the first lists."""
+    tweets = TweetMaker(constant(RATE), topics=HOTTEST)
+    watched = twitter_flow(
+        tweets, print, hot_topics=2, filters=2, sentiments=3, lifetime="5 ms", seconds=2, seed=5
+    )
+    found = run(watched)["sink"]
+    numbers = [one.number for one in found]
+    assert len(numbers) == len(set(numbers))
+    assert set(range(RATE, 2 * RATE)) <= set(numbers)
+    assert min(numbers) >= 0.2 * RATE, "nothing is hot before the first timer"
+    assert {one.number: one for one in found} == {n: judged(tweets, n, 5) for n in numbers}
+
+
 @pytest.mark.spark
 def test_sentiments_on_spark_are_those_of_a_single_process() -> None:
     """There are as many topics as fit on the list of the hottest: after the start, every tweet is judged."""
@@ -86,7 +107,7 @@ def test_sentiments_on_spark_are_those_of_a_single_process() -> None:
             seconds=4,
             seed=5,
         )
-        job = penstock.run(watched)
+        job = penstock.run(watched, policy=None)
         if not job.await_termination(2):
             job.set_active("sentiment", 3)
         assert job.await_termination(60)
@@ -106,7 +127,7 @@ def test_totals_per_topic_and_sentiment_on_spark_are_those_of_the_tweets_judged(
         tweets, Board(board, per_topic), hot_topics=2, filters=2, sentiments=2,
         limits=Limits(hot_topics=2000, filter=2000, sentiment=2000), seconds=4, seed=6,
     )  # fmt: skip
-    job = penstock.run(watched)
+    job = penstock.run(watched, policy=None)
     assert job.await_termination(60)
     totals = read_board(board)
     expected: Counter[str] = Counter()

@@ -1,7 +1,6 @@
 """The tasks of TwitterSentiments, and the tweets they read."""
 
 from collections import Counter
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import penstock
 from penstock.apps.twitter_source import CROWD_SHARE, Crowd, Tweet, TweetMaker, crowds_of, topics_of
 from penstock.apps.twitter_tasks import (
     HOTTEST,
@@ -23,6 +23,7 @@ from penstock.apps.twitter_tasks import (
 )
 from penstock.io.day_night import day_night
 from penstock.io.schedule import Schedule, constant, steps
+from penstock.testing import at, run
 
 
 def encoded(words: str, number: int = 0) -> bytes:
@@ -82,36 +83,42 @@ def test_hot_topics_sends_its_counts_and_begins_anew(words: list[str], cut: int)
     assert len(out) <= 2, "nothing is sent when there was nothing"
 
 
-def test_the_merger_adds_lists_up_and_sends_the_hottest() -> None:
+def test_the_merger_adds_lists_up_and_sends_the_hottest_when_it_is_time() -> None:
     merger, out = HotTopicsMerger(), list[Any]()
     merger.process([("a", 3), ("b", 2)], out.append)
+    merger.timer(out.append)
     merger.process([("b", 2), ("c", 1)], out.append)
-    assert out == [["a", "b"], ["b", "a", "c"]]
+    merger.process([("c", 4)], out.append)
+    assert out == [["a", "b"]], "however many lists come meanwhile"
+    merger.timer(out.append)
+    merger.timer(out.append)
+    assert out == [["a", "b"], ["c", "b", "a"]], "and nothing when none came"
     merger.process([(f"t{n}", 10) for n in range(9)], out.append)
+    merger.close(out.append)
     assert len(out[-1]) == HOTTEST
 
 
 def test_the_merger_forgets() -> None:
     merger, out = HotTopicsMerger(), list[Any]()
-    merger.process([("old", REMEMBERED_MENTIONS)], out.append)
-    for _ in range(150):
-        merger.process([("new", 100)], out.append)
+    for _, lists in ((1, [("old", REMEMBERED_MENTIONS)]), *((n, [("new", 100)]) for n in range(150))):
+        merger.process(lists, out.append)
+        merger.timer(out.append)
     assert out[0] == ["old"]
     assert out[-1][0] == "new"
     assert "old" not in out[-1], "and in the end it is not even on the list"
 
 
 def test_the_filter_lets_hot_topics_pass_once_it_knows_them() -> None:
-    task, out = Filter("merger->filter"), list[Any]()
-    context = SimpleNamespace(input="source->filter")
-    task.open(context)
-    task.process(encoded("#a is hot", 1), out.append)
-    context.input = "merger->filter"
-    task.process(["a", "b"], out.append)
-    context.input = "source->filter"
-    for number, words in enumerate(["#a and #c", "#c", "#B"], start=2):
-        task.process(encoded(words, number), out.append)
-    assert out == [Hit(2, "#a and #c", ["a"]), Hit(4, "#B", ["b"])]
+    flow = penstock.Flow("filter")
+    tweets = flow.source(penstock.paced(TweetMaker(constant(100)), 100, count=9), name="tweets")
+    lists = flow.source(penstock.paced(TweetMaker(constant(100)), 100, count=9), name="lists")
+    tweets.task(Filter("lists->filter"), lists.broadcast(), name="filter", parallelism=2).sink(print)
+    later = [encoded(words, number) for number, words in enumerate(["#a and #c", "#c", "#B"], start=2)]
+    inputs: dict[str, Any] = {
+        "tweets": [encoded("#a is hot", 1), *at("2 s", *later)],
+        "lists": at("1 s", ["a", "b"]),
+    }
+    assert run(flow, inputs)["print"] == [Hit(2, "#a and #c", ["a"]), Hit(4, "#B", ["b"])]
 
 
 def test_the_sentiment_task_judges() -> None:

@@ -1,8 +1,8 @@
 """Word count: its sentences, its graph, and its counts on Spark against a plain count."""
 
 from collections import Counter
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,12 +16,12 @@ from penstock.apps.wordcount import (
     SPLITTER_PER_S,
     VOCABULARY,
     WORDS_PER_SENTENCE,
-    PartialCounts,
     Wiring,
     flow,
     sentence,
     wordcount_flow,
 )
+from penstock.testing import at, run
 
 
 @given(st.integers(0, 5), st.integers(0, 1000), st.integers(0, 5))
@@ -33,20 +33,25 @@ def test_sentences_depend_on_partition_index_and_seed_only(partition: int, index
     assert sentence(partition, index, seed) != sentence(partition, index + 1, seed)
 
 
-@given(st.lists(st.sampled_from(["a", "b", "c", None])))
-def test_partial_counts_add_up(items: list[str | None]) -> None:
-    counts, out = PartialCounts(None), list[Any]()
-    for item in items:
-        if item is None:
-            counts.timer(out.append)
-        else:
-            counts.process(item, out.append)
-    counts.close(out.append)
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.4, 1.0, 2.0]), st.sampled_from(["a b a", "c", "b"]))),
+    st.sampled_from(["round_robin", "key"]),
+)
+def test_partial_counts_are_sent_once_a_second_and_add_up(
+    paused: list[tuple[float, str]], wiring: Wiring
+) -> None:
+    counting = wordcount_flow(
+        1, print, splitters=2, counters=3, splitter_per_s=None, counter_per_s=None, wiring=wiring
+    )
+    times_s = accumulate(pause_s for pause_s, _ in paused)
+    items = [entry for time_s, (_, words) in zip(times_s, paused, strict=True) for entry in at(time_s, words)]
+    result = run(counting, {"source": items})
     added: Counter[str] = Counter()
-    for part in out:
-        assert part, "nothing is sent when nothing was counted"
-        added.update(part)
-    assert added == Counter(item for item in items if item is not None)
+    for arrival in result.arrivals["sink"]:
+        assert arrival.item, "nothing is sent when nothing was counted"
+        assert arrival.at_s == result.seconds or arrival.at_s.is_integer()
+        added.update(arrival.item)
+    assert added == Counter(word for _, words in paused for word in words.split())
 
 
 def test_ten_splitters_and_twenty_counters_are_just_enough() -> None:
@@ -84,7 +89,7 @@ def test_words_are_counted_on_spark_while_counters_come_and_go(wiring: Wiring, t
         seconds=sentences / 200,
         seed=7,
     )
-    job = penstock.run(counting)
+    job = penstock.run(counting, policy=None)
     if not job.await_termination(1):
         job.set_active("counter", 2)
     assert job.await_termination(60)

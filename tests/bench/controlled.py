@@ -19,7 +19,7 @@ def snapshot(testers: int, latency_ms: float = 5.0) -> Snapshot:
     stream = {"latency_ms": latency_ms, "output_batch_ms": 1.0, "batch_lifetime_ms": 2.0}
     return decode_snapshot(
         {
-            "version": 1,
+            "version": 2,
             "interval_s": INTERVAL_S,
             "tasks": {
                 "numbers": {"kind": "source", "parallelism": 1, "rate_total": 100.0, "emitted_total": 200},

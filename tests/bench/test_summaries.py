@@ -76,8 +76,13 @@ def windows(items: int, cpu_seconds: float = 1.0) -> list[Window]:
 
 
 def test_throughput_needs_five_times_or_half_a_million() -> None:
-    def ok(at_once: int, batched: int, lost: int = 0) -> bool:
-        turns = {"at_once": windows(at_once), "after_20_ms": windows(batched)}
+    def ok(at_once: int, batched: int, lost: int = 0, lists: int = 10**6, awaited: int = 15_000) -> bool:
+        turns = {
+            "at_once": windows(at_once),
+            "after_20_ms": windows(batched),
+            "batches": windows(lists),
+            "awaited": windows(awaited),
+        }
         return throughput.summarise(turns, lost).ok
 
     assert ok(30_000, 150_000)
@@ -85,15 +90,25 @@ def test_throughput_needs_five_times_or_half_a_million() -> None:
     assert ok(200_000, 500_000)
     assert not ok(200_000, 499_000)
     assert not ok(30_000, 150_000, lost=1)
+    assert ok(30_000, 600_000, lists=780_000)
+    assert not ok(30_000, 600_000, lists=779_000)
+    assert not ok(30_000, 150_000, awaited=14_900)
 
 
 def test_cpu_needs_a_third_at_the_rate() -> None:
-    def ok(batched_s: float, items: int = 10_000) -> bool:
-        return cpu.summarise({"at_once": windows(10_000, 1.5), "after_100_ms": windows(items, batched_s)}).ok
+    def result(batched_s: float, items: int = 10_000) -> Result:
+        batches = windows(10_000, 0.2)
+        taken = {
+            "at_once": windows(10_000, 1.5),
+            "after_100_ms": windows(items, batched_s),
+            "batches": batches,
+        }
+        return cpu.summarise(taken)
 
-    assert ok(0.5)
-    assert not ok(0.51)
-    assert not ok(0.1, items=5_000)
+    assert result(0.5).ok
+    assert not result(0.51).ok
+    assert not result(0.1, items=5_000).ok
+    assert result(0.5).figures["batches_cpu_us_per_item"] == pytest.approx(20)
 
 
 def test_idle_counts_processes_cores_and_memory() -> None:

@@ -2,6 +2,7 @@
 
 import io
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from penstock.cli.changes import decision_line
@@ -13,7 +14,7 @@ from penstock.policy.decision import Decision, Reason, Refusal
 from penstock.stats.snapshot import decode_snapshot
 
 SNAPSHOT = {
-    "version": 1,
+    "version": 2,
     "interval_s": 5,
     "tasks": {
         "numbers": {"kind": "source", "parallelism": 1, "rate_total": 400, "processed_total": 2000},
@@ -90,6 +91,17 @@ def test_view_shows_bounds_targets_lifetimes_and_reasons() -> None:
         "held back by cool_down: changed a moment ago",
     ):
         assert text in shown(140), text
+
+
+def test_a_constraint_is_shown_as_it_is_judged_with_its_percentiles() -> None:
+    bare = decode_snapshot(SNAPSHOT)
+    seen = replace(bare.constraints[0], mean_ms=15.0, p95_ms=31.5, p99_ms=47.25, held=True)
+    judged = replace(bare, constraints=[seen])
+    console = Console(file=io.StringIO(), width=140)
+    console.print(control_view(judged, [EARLIER, LAST]))
+    assert isinstance(console.file, io.StringIO)
+    line = next(line for line in console.file.getvalue().splitlines() if line.startswith("quick"))
+    assert line.split()[:6] == ["quick", "15.00", "31.50", "47.25", "20.00", "75%"]
 
 
 def test_view_fits_100_columns() -> None:

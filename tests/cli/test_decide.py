@@ -18,7 +18,7 @@ app = typer.Typer()
 app.command()(command)
 
 WORD_COUNT: dict[str, Any] = {
-    "version": 1,
+    "version": 2,
     "interval_s": 60,
     "tasks": {
         "source": {"kind": "source", "parallelism": 1, "rate_total": 16666.6667},
@@ -110,7 +110,7 @@ def test_memory_begins_anew_where_a_recorded_run_was_started_again() -> None:
     assert [decision["parallelism"]["flat_map"] for decision in decisions] == [1, 1, 2]
 
 
-@pytest.mark.parametrize("torn", [b'{"version": 1, "tas', '{"version": 1, "name": "ä'.encode()[:-1]])
+@pytest.mark.parametrize("torn", [b'{"version": 2, "tas', '{"version": 2, "name": "ä'.encode()[:-1]])
 def test_a_last_line_that_a_killed_run_left_is_told_and_left_out(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "run.jsonl"
     whole = f"{encode_header(HEADER).decode()}\n{json.dumps(WORD_COUNT)}\n".encode()
@@ -118,7 +118,7 @@ def test_a_last_line_that_a_killed_run_left_is_told_and_left_out(tmp_path: Path,
     result = run(str(path), "--policy", "ds2")
     assert result.exit_code == 0, result.output
     assert len(result.stdout.splitlines()) == 1
-    assert result.stderr == f"penstock decide: {path}, line 3: is cut off and left out\n"
+    assert result.stderr == f"penstock: {path}, line 3: is cut off and left out\n"
     path.write_bytes(whole + torn + b"\n")
     refused = run(str(path), "--policy", "ds2")
     assert refused.exit_code == 2, "one that was ended is not cut off, but wrong"
@@ -128,9 +128,9 @@ def test_a_recording_without_snapshots_or_with_a_bad_header_is_refused() -> None
     head = encode_header(HEADER).decode()
     empty = run("-", "--policy", "mape", given=head)
     assert (empty.exit_code, "standard input: holds no snapshot yet" in empty.stderr) == (2, True)
-    newer = run("-", "--policy", "mape", given=head.replace('"version":1', '"version":2'))
+    newer = run("-", "--policy", "mape", given=head.replace('"version":2', '"version":3'))
     assert newer.exit_code == 2
-    assert "line 1: recording.version: 2 is not known" in newer.stderr
+    assert "line 1: recording.version: 3 is not known" in newer.stderr
 
 
 def test_settings_replace_defaults() -> None:
@@ -162,7 +162,7 @@ def test_guards_are_off_unless_asked_for() -> None:
             'tasks.count.service_ms: expected a number or null, got "fast"',
         ),
         (changed("count", speed=1), "tasks.count.speed: unknown field"),
-        ({**WORD_COUNT, "version": 2}, "version: 2 is not known"),
+        ({**WORD_COUNT, "version": 3}, "version: 3 is not known"),
         (
             {**WORD_COUNT, "streams": [{"from": "source", "to": "nowhere"}]},
             "streams[0].to: there is no task 'nowhere'",
@@ -180,7 +180,7 @@ def test_a_bad_snapshot_names_its_field(snapshot: dict[str, Any], message: str) 
     result = run("-", "--policy", "ds2", given=json.dumps(snapshot))
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr.startswith("penstock decide: standard input: ")
+    assert result.stderr.startswith("penstock: standard input: ")
     assert message in result.stderr
 
 

@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from penstock.cli.main import app
+from penstock.operate.place import clear
 from penstock.spark.checkpoint import TemporaryCheckpoint
 
 pytestmark = pytest.mark.spark
@@ -57,6 +60,7 @@ class Started:
                 **os.environ,
                 "PENSTOCK_TEST": str(place),
                 "TMPDIR": str(self.tmp),
+                "XDG_RUNTIME_DIR": "",
                 "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self.tmp}",
             },
         )
@@ -113,6 +117,32 @@ def test_sigterm_under_load_is_exit_code_0(place: Path) -> None:
     awaited(lambda: not run.left())
 
 
+def test_a_stop_from_another_terminal_drains_and_both_say_so(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Started(place, None)
+    run.await_items()
+    monkeypatch.setattr(tempfile, "tempdir", str(run.tmp))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    stopped = CliRunner().invoke(app, ["stop", "ending"])
+    assert stopped.exit_code == 0, stopped.output
+    assert stopped.stdout.startswith("ending: drained in ")
+    code, said = run.ended()
+    assert code == 0
+    assert stopped.stdout.removeprefix("ending: ").strip() in said
+    awaited(lambda: not run.left())
+
+
+def test_penstock_is_heard_and_spark_is_not(place: Path) -> None:
+    run = Started(place, None, "--log-level", "info", "--for", "1 s")
+    code, said = run.ended()
+    assert code == 0
+    assert "INFO penstock: flow ending: run " in said
+    assert "INFO penstock: flow ending: is stopped, drained in " in said
+    for noise in ("log4j", "log level", "NativeCodeLoader", "WARN "):
+        assert noise not in said, noise
+
+
 def test_a_task_that_raises_is_exit_code_1(place: Path) -> None:
     run = Started(place, 500)
     code, said = run.ended()
@@ -128,14 +158,17 @@ def test_a_killed_driver_takes_everything_with_it(place: Path, monkeypatch: pyte
     run.process.send_signal(signal.SIGKILL)
     assert run.ended()[0] == -signal.SIGKILL
     awaited(lambda: not run.processes(), 20)
-    assert [name for name in run.left() if not name.startswith("penstock-checkpoint-")] == []
+    (commands,) = [path for path in run.tmp.iterdir() if path.name == f"penstock-{os.getuid()}"]
+    beside = [name for name in run.left() if name != commands.name]
+    assert [name for name in beside if not name.startswith("penstock-checkpoint-")] == []
     monkeypatch.setattr(tempfile, "tempdir", str(run.tmp))
     TemporaryCheckpoint().remove()  # the next start removes what the killed one could not
+    assert clear(commands) == []
     assert not run.left()
 
 
 def test_what_cannot_be_started_is_exit_code_2(place: Path) -> None:
-    run = Started(place, None, "--commit", "6 s", "--policy", "static")
+    run = Started(place, None, "--commit", "2 s", "--policy", "static")
     code, said = run.ended()
     assert code == 2
     assert "nothing would ever be decided" in said.replace("\n", " ")

@@ -48,7 +48,7 @@ def test_a_table_is_shown_without_json() -> None:
 
 def test_a_recording_is_decided_again_by_penstock_decide(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    recorded = CliRunner().invoke(app, [*SHORT, "--out", str(path)])
+    recorded = CliRunner().invoke(app, [*SHORT, "--recording", str(path)])
     assert recorded.exit_code == 0
     assert "run.decisions.jsonl" in recorded.stdout.replace("\n", "")
     replayed = CliRunner().invoke(app, ["decide", str(path), "--policy", "nephele"])
@@ -62,7 +62,7 @@ def test_a_recording_is_decided_again_by_penstock_decide(tmp_path: Path) -> None
 def test_a_second_run_is_appended_and_one_of_another_flow_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     for policy in ("nephele", "ds2"):
-        done = CliRunner().invoke(app, [*SHORT, "--policy", policy, "--seed", "3", "--out", str(path)])
+        done = CliRunner().invoke(app, [*SHORT, "--policy", policy, "--seed", "3", "--recording", str(path)])
         assert done.exit_code == 0, done.output
     headers = list(read_headers(path))
     assert [header.policy for header in headers] == ["nephele", "ds2"]
@@ -71,10 +71,10 @@ def test_a_second_run_is_appended_and_one_of_another_flow_refused(tmp_path: Path
     }
     entries = list(read_decisions(path))
     assert [entry.number for entry in entries] == list(range(len(entries)))
-    other = CliRunner().invoke(app, ["simulate", "twitter", "--out", str(path)], env={"COLUMNS": "300"})
+    other = CliRunner().invoke(app, ["simulate", "twitter", "--recording", str(path)], env={"COLUMNS": "300"})
     assert other.exit_code == 2
     assert "run.jsonl: holds runs of flow 'livestream', not of" in other.stderr
-    again = CliRunner().invoke(app, ["simulate", "--recording", str(path), "--seconds", "5", "--json"])
+    again = CliRunner().invoke(app, ["simulate", "--measured", str(path), "--seconds", "5", "--json"])
     assert json.loads(again.stdout)["flow"] == "livestream"
 
 
@@ -100,8 +100,8 @@ def test_guards_hold_a_policy_back() -> None:
         (["simulate", "twitter", "--seconds", "0"], "--seconds: 0.0 is not a positive number of seconds"),
         (["simulate", "twitter", "--set", "nephele.x=1"], "nephele has no parameter 'x'"),
         (
-            ["simulate", "twitter", "--out", "/nowhere/run.jsonl"],
-            "--out: /nowhere/run.jsonl cannot be written",
+            ["simulate", "twitter", "--recording", "/nowhere/run.jsonl"],
+            "/nowhere/run.jsonl: cannot be written: there is no directory /nowhere",
         ),
     ],
 )

@@ -40,13 +40,13 @@ def test_an_interval_that_never_fits_between_two_commits_is_refused() -> None:
 
 
 def test_recommendations_do_not_wait_for_changes_that_never_come() -> None:
-    assert replicas(ControlPlan("ds2", apply=False)) == [4] * 8
+    assert replicas(ControlPlan("ds2", recommend=True)) == [4] * 8
     assert replicas(ControlPlan("ds2")) != [4] * 8
 
 
 def test_slots_of_spark_and_of_the_user_both_limit() -> None:
-    assert max(replicas(ControlPlan("ds2", apply=False), slots=5)) == 3
-    own = ControlPlan("ds2", apply=False, settings=("guards.slot_budget=4",))
+    assert max(replicas(ControlPlan("ds2", recommend=True), slots=5)) == 3
+    own = ControlPlan("ds2", recommend=True, settings=("guards.slot_budget=4",))
     assert max(replicas(own, slots=5)) == max(replicas(own)) == 2
 
 

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from penstock.control.loop import Controller
+from penstock.control.recorded_snapshot import RecordedSnapshot
 from penstock.control.recording import (
     Recorder,
     RecordingError,
     decisions_path,
+    decode_line,
     delete_recording,
     read_decisions,
     read_header,
@@ -85,7 +87,7 @@ def run(path: Path | str, rates: int, killed: bool = False, policy: str = "ds2")
     if not killed:
         controller.close()
     recorder.close()
-    for torn in (path, decisions_path(Path(path))) if killed else ():
+    for torn in (path, decisions_path(path)) if killed else ():
         with open(torn, "ab") as file:  # noqa: PTH123 - a path may be a text
             file.write(b'{"number": 9, "at')
 
@@ -132,11 +134,35 @@ def test_what_is_no_recording_of_the_flow_is_not_appended_to(tmp_path: Path, rec
     with pytest.raises(RecordingError, match=r"notes\.txt: is not a recording, .*; choose another file"):
         Recorder(notes, HEADER)
     assert (recording.read_bytes(), notes.read_text()) == (whole, "buy milk\n")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(
+        RecordingError, match=r"run\.jsonl: cannot be written: there is no directory .*absent"
+    ):
         Recorder(tmp_path / "absent" / "run.jsonl", HEADER)
+    with pytest.raises(RecordingError, match=r": cannot be read: Is a directory; choose another file"):
+        Recorder(tmp_path, HEADER)
+
+
+def test_each_snapshot_has_its_time_and_the_boundary_that_disturbed_it(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    engine = FakeEngine(following([900.0] * 3), {"work": 1}, gap_ms=500.0)
+    with Recorder(path, HEADER) as recorder:
+        list(Controller(engine, create_policy("ds2"), engine.clock, recorder).cycles())
+    lines = [decode_line(line) for line in path.read_bytes().splitlines()[1:]]
+    shown = [(line.at_s, line.stood_still_ms) for line in lines if isinstance(line, RecordedSnapshot)]
+    assert shown == [(5.0, None), (10.0, 500.0), (15.0, None)]
+
+
+def test_a_recording_of_another_version_is_refused_and_left_alone(recording: Path) -> None:
+    recording.write_bytes(recording.read_bytes().replace(b'"version":2', b'"version":9', 1))
+    whole = recording.read_bytes()
+    with pytest.raises(RecordingError, match=r"line 1: recording\.version: 9 is not known; .* reads 1 and 2"):
+        Recorder(recording, HEADER)
+    with pytest.raises(RecordingError, match=r"recording\.version: 9"):
+        list(read_snapshots(recording))
+    assert recording.read_bytes() == whole
 
 
 def test_a_recording_is_deleted_with_its_decisions(recording: Path) -> None:
     delete_recording(recording)
-    delete_recording(recording)
+    delete_recording(str(recording))
     assert list(recording.parent.iterdir()) == []

@@ -15,10 +15,13 @@ WHOLE = header(settings=["ds2.headroom=0.2"], slots=8, versions={"python": "3.12
 def test_what_is_written_is_read() -> None:
     line = encode_header(WHOLE)
     assert json.loads(line)["recording"] == {
-        "version": 1,
+        "version": 2,
         "flow": "run",
         "policy": "ds2",
+        "built_in": True,
         "settings": ["ds2.headroom=0.2"],
+        "guards": True,
+        "recommend": False,
         "slots": 8,
         "interval_s": 5.0,
         "started_at_s": 0.0,
@@ -33,8 +36,8 @@ def test_a_snapshot_is_not_a_header() -> None:
 
 
 def test_a_bad_header_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"recording\.version: 2 is not known; this Penstock reads 1"):
-        decode_header('{"recording": {"version": 2, "flow": "run"}}')
+    with pytest.raises(ValueError, match=r"recording\.version: 3 is not known; this Penstock reads 1 and 2"):
+        decode_header('{"recording": {"version": 3, "flow": "run"}}')
     with pytest.raises(ValueError, match=r"missing required field `flow`"):
         decode_header('{"recording": {"version": 1}}')
 

@@ -7,29 +7,30 @@ from hypothesis import strategies as st
 
 from penstock.control.engine import Boundary, Effect
 from penstock.control.loop import Controller
-from penstock.control.settling import GUARD, Settling
+from penstock.control.settling import GUARD, Settling, undecided
 from penstock.policy.decision import Decision
 from penstock.policy.registry import create_policy
 from penstock.stats.snapshot import Snapshot
 from penstock.testing.engine import FakeEngine
 from tests.control.steady_task import following, loaded
 
-SNAPSHOT = loaded(100, 1)
-
 
 def test_only_intervals_that_begin_after_it_has_settled_count() -> None:
     settling = Settling(settle_s=2.0)
-    assert settling.refused(SNAPSHOT, "p", 5.0) is None
+    assert settling.stood_still_ms(5.0, 5.0) is None
     settling.note(None)
     settling.note(Boundary(ended_at_s=10.4, gap_ms=400.0))
-    refused = settling.refused(SNAPSHOT, "p", 15.0)
-    assert refused is not None
-    assert refused.parallelism == {"work": 1}
-    assert refused.refused[0].why == "the sources stood still for 400 ms at a boundary"
-    assert settling.refused(SNAPSHOT, "p", 17.5) is None
+    assert settling.stood_still_ms(5.0, 15.0) == 400.0
+    assert settling.stood_still_ms(5.0, 17.5) is None
     settling.note(Boundary(ended_at_s=10.4, gap_ms=400.0))
     settling.note(None)
-    assert settling.refused(SNAPSHOT, "p", 17.5) is None, "a boundary that is told again is no new one"
+    assert settling.stood_still_ms(5.0, 17.5) is None, "a boundary that is told again is no new one"
+
+
+def test_nothing_changes_where_nothing_was_decided() -> None:
+    decision = undecided(loaded(100, 1), "p", 400.0)
+    assert decision.parallelism == {"work": 1}
+    assert decision.refused[0].why == "the sources stood still for 400 ms at a boundary"
 
 
 def controlled(engine: FakeEngine, clock: Callable[[], float] | None = None) -> list[bool]:

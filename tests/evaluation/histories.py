@@ -60,5 +60,5 @@ def history(snapshots: Sequence[Snapshot]) -> History:
 
 def record(path: Path, snapshots: Sequence[Snapshot]) -> None:
     with Recorder(path, HEADER) as recorder:
-        for one in snapshots:
-            recorder.write_snapshot(one)
+        for number, one in enumerate(snapshots):
+            recorder.write_snapshot(one, at_s=float(number))

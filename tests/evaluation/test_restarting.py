@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import penstock
 from penstock.control.control_plan import ControlPlan
@@ -68,6 +69,15 @@ def test_what_is_drained_while_stopping_is_counted_once() -> None:
 def test_unknown_counts_stay_unknown() -> None:
     bare = snapshot()
     assert with_counts_of(bare, bare).tasks["source"].processed_total is None
+
+
+def test_what_was_sent_while_it_was_stopped_counts_too() -> None:
+    def sent(count: float | None) -> Snapshot:
+        one = snapshot()
+        return replace(one, streams=[replace(one.streams[0], emitted_total=count), *one.streams[1:]])
+
+    assert with_counts_of(sent(30.0), sent(500.0)).streams[0].emitted_total == 530.0
+    assert with_counts_of(sent(None), sent(500.0)).streams[0].emitted_total == 500.0
 
 
 def slow(item: Item) -> Item:

@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.evaluation import primetest, progress
 from penstock.evaluation.document import part_in, recording_of, write_document
-from penstock.evaluation.trial import Trial, TrialFailed, plan_for
+from penstock.evaluation.trial import Trial, TrialFailed, trial_plan
 from penstock.report.history import read_history
 from tests.evaluation.histories import interval, record
 
 
 def test_all_runs_have_the_same_settings_but_for_what_they_are_about(tmp_path: Path) -> None:
-    plan = plan_for("dhalion", ("dhalion.noise=0.1",), tmp_path / "run.jsonl")
+    plan = trial_plan("dhalion", ("dhalion.noise=0.1",), tmp_path / "run.jsonl")
     assert plan.interval_s == 2.0
     assert plan.shrink_pools_after_s == 3600.0
     assert plan.settings == ("dhalion.policy_interval_s=4", "dhalion.settle_s=12", "dhalion.noise=0.1")

@@ -20,9 +20,8 @@ def index(partition: int, index: int, seed: int) -> int:
 def opened_at(offset: int, start_s: float, now_s: float) -> list[tuple[int, int]]:
     """What a reader that is opened late returns at once, with when it was due."""
     source = on_wall_clock(paced(index, steps([(10, 20)])), BEGIN_NS)
-    clock = SourceClock(run_start_ns=round(start_s * NS_PER_S), run_offset=offset)
+    clock = SourceClock(round(start_s * NS_PER_S), offset, now_ns=lambda: round(now_s * NS_PER_S))
     reader = source.open(source.splits[0], offset, clock)
-    reader.now_ns = lambda: round(now_s * NS_PER_S)
     items, due = reader.read(1000, 0.0) or ([], None)
     return list(zip(items, due or [], strict=True))
 

@@ -5,8 +5,13 @@ import socket
 import subprocess
 import threading
 from collections import Counter
+from pathlib import Path
+
+import pytest
 
 from penstock.faults.leftovers import Look, left_behind, listening, look, marked
+from penstock.faults.victims import command, wait_until
+from tests.operate.fake_job import greeting, opened
 
 
 def test_only_what_is_new_is_left_behind() -> None:
@@ -27,6 +32,7 @@ def test_processes_threads_and_sockets_are_seen() -> None:
     thread = threading.Thread(target=over.wait, name="penstock-forgotten")
     with socket.create_server(("127.0.0.1", 0)), subprocess.Popen(["sleep", "60"]) as process:
         thread.start()
+        wait_until(lambda: command(process.pid) == ["sleep", "60"], "it has begun", 10.0)
         left = left_behind(before, patience_s=0.0)
         process.kill()
     over.set()
@@ -44,3 +50,15 @@ def test_processes_are_found_by_their_environment_and_sockets_by_their_process()
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert any(place.endswith(f":{port:04X}") for place in listening(os.getpid()))
+
+
+def test_the_socket_for_commands_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    before = look()
+    hello = greeting(pid=os.getpid())
+    with opened(tmp_path / "penstock", hello=hello) as server:
+        left = left_behind(before, patience_s=0.0)
+        assert left[0] == f"file {server.path}"
+        assert left[1].startswith(f"this process holds {tmp_path}/penstock/{os.getpid()}-")
+        assert left[2:] == ["thread penstock-commands"]
+    assert left_behind(before, patience_s=5.0) == []

@@ -1,6 +1,7 @@
 """`penstock faults`, with trials that are played by the test."""
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,12 +29,12 @@ class Played:
         return Outcome({}, [Check("lost", float(row.name == self._failing), "==", 0)], 1.0)
 
 
-def play(monkeypatch: pytest.MonkeyPatch, failing: str = "") -> Asked:
+def play(monkeypatch: pytest.MonkeyPatch, failing: str = "", kind: type[Played] = Played) -> Asked:
     asked: Asked = []
 
     @contextmanager
     def stage(where: Where) -> Iterator[Played]:
-        yield Played(asked, failing)
+        yield kind(asked, failing)
 
     monkeypatch.setattr(run, "stage", stage)
     return asked
@@ -50,6 +51,26 @@ def test_rows_are_repeated_and_told_with_their_seed(monkeypatch: pytest.MonkeyPa
     assert asked == [(name, 5, n) for name in ("kill-task-worker", "kill-executor") for n in range(2)]
     assert "2 rows, 2 trials of each, seed 5" in result.stderr
     assert "1 of 4: kill-task-worker, local, 0 s: ok, bound holds again after 1 s" in result.stderr
+
+
+class Together(Played):
+    """A stage whose trials end only when another trial is carried out at the same time."""
+
+    met = threading.Barrier(2, timeout=10)
+
+    def trial(self, row: Row, seed: int, number: int) -> Outcome:
+        outcome = super().trial(row, seed, number)
+        self.met.wait()
+        return outcome
+
+
+def test_drivers_of_their_own_run_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = play(monkeypatch, kind=Together)
+    result = runner.invoke(app, ["faults", "sigterm", "ctrl-c", "--repeat", "2", "--seed", "5", "--json"])
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line)["bench"] for line in result.stdout.splitlines()]
+    assert rows == ["faults sigterm", "faults ctrl-c"]
+    assert sorted(asked) == [(name, 5, n) for name in ("ctrl-c", "sigterm") for n in range(2)]
 
 
 def test_a_check_that_fails_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """Random flows for property tests: any DAG, wiring, fan-out, fan-in, elastic tasks and forward streams."""
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from penstock.flow import Flow, Output, Parallelism, elastic
@@ -15,13 +17,16 @@ class Partitioned:
     def __init__(self, splits: int) -> None:
         self.splits = numbered_splits(splits)
 
+    def open(self, split: str, offset: Any, clock: Any) -> Any:
+        raise AssertionError("flows are only declared here")
+
 
 class Splitter:
     """A task with two outputs."""
 
     outputs = ("hits", "late")
 
-    def process(self, item: object, out: object) -> None:
+    def process(self, item: object, out: Any) -> None:
         raise AssertionError("flows are only declared here")
 
 
@@ -29,21 +34,26 @@ def ignore(item: object) -> None:
     """A task and a sink."""
 
 
+def alone(items: list[Any]) -> list[list[Any]]:
+    """A task that takes lists."""
+    return [[item] for item in items]
+
+
 @st.composite
 def flows(draw: st.DrawFn, *, most_tasks: int = 8) -> Flow:
     """A valid flow; every output of every task has at least one reader."""
     flow = Flow("random", ids=draw(st.booleans()))
     spec: dict[str, Parallelism] = {}
-    unread: dict[tuple[str, str | None], Output] = {}
-    outputs: list[Output] = []
+    unread: dict[tuple[str, str | None], Output[Any]] = {}
+    outputs: list[Output[Any]] = []
 
-    def read(receiver: Parallelism) -> list[Output]:
+    def read(receiver: Parallelism) -> list[Output[Any]]:
         chosen = draw(st.lists(st.sampled_from(outputs), min_size=1, max_size=3, unique=True))
         for output in chosen:
             unread.pop((output.name, output.output), None)
         return [_wired(draw, output, forward=spec[output.name] == receiver) for output in chosen]
 
-    def offer(*offered: Output) -> None:
+    def offer(*offered: Output[Any]) -> None:
         outputs.extend(offered)
         unread.update(((output.name, output.output), output) for output in offered)
 
@@ -70,7 +80,7 @@ def flows(draw: st.DrawFn, *, most_tasks: int = 8) -> Flow:
     return flow
 
 
-def _wired(draw: st.DrawFn, output: Output, *, forward: bool) -> Output:
+def _wired(draw: st.DrawFn, output: Output[Any], *, forward: bool) -> Output[Any]:
     wiring = draw(st.sampled_from(("default", "key", "broadcast", *(["forward"] * 3 if forward else []))))
     if wiring == "key":
         return output.by_key(hash)

@@ -1,12 +1,13 @@
 """Bodies of tasks: mistakes are refused where the flow is declared."""
 
+import functools
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
 from penstock.flow import FlowError
-from penstock.flow.bodies import check_function, check_object, check_sink
+from penstock.flow.bodies import check_function, check_object, check_sink, is_async
 from penstock.flow.graph import Form
 
 
@@ -56,6 +57,35 @@ class Yielding:
 class Async:
     async def process(self, item: Any, out: Any) -> None: ...
 
+    async def open(self, context: Any) -> None: ...
+
+
+class AsyncCall:
+    async def __call__(self, item: Any) -> Any: ...
+
+
+class AsyncTimer(Async):
+    async def timer(self, out: Any) -> None: ...
+
+
+class AsyncOpen(Plain):
+    async def open(self, context: Any) -> None: ...
+
+
+class AsyncWriter:
+    async def write(self, item: Any) -> None: ...
+
+
+class TrickleWriter:
+    async def write(self, item: Any) -> AsyncIterator[Any]:
+        yield item
+
+
+class AsyncFlush:
+    def write(self, item: Any) -> None: ...
+
+    async def flush(self) -> None: ...
+
 
 class Needy(Plain):
     def __init__(self, path: str) -> None: ...
@@ -73,12 +103,23 @@ class WideWriter:
     def write(self, item: Any, other: Any) -> None: ...
 
 
+class ManyWriter:
+    def write_many(self, items: Any) -> None: ...
+
+
+class DeafManyWriter:
+    def write_many(self) -> None: ...
+
+
+class BothWriter(Writer, ManyWriter): ...
+
+
 class CallsLikeAGenerator:
     def __call__(self, item: Any) -> Iterator[Any]:
         yield item
 
 
-FUNCTIONS: tuple[Form, ...] = ("map", "flat_map", "filter")
+FUNCTIONS: tuple[Form, ...] = ("map", "flat_map", "filter", "map_batches", "flat_map_batches")
 
 
 @pytest.mark.parametrize("form", FUNCTIONS)
@@ -105,8 +146,15 @@ def test_flat_map_may_yield() -> None:
             CallsLikeAGenerator(),
             "here: the function yields, so filter would get a generator; use .flat_map(...)",
         ),
-        ("map", later, "here: async functions are not awaited; make it a plain function"),
-        ("flat_map", trickle, "here: async functions are not awaited; make it a plain function"),
+        ("map_batches", later, "here: a function of lists is not awaited; make it a plain function"),
+        ("map_batches", 7, "here: map_batches takes a function of a list of items, not 7"),
+        ("flat_map_batches", two, "here: the function must accept one argument, the list of items"),
+        (
+            "flat_map_batches",
+            many,
+            "here: the function yields, so flat_map_batches would get a generator; return a list",
+        ),
+        ("map", trickle, "here: the function yields, so map would get a generator; use .flat_map(...)"),
     ],
 )
 def test_functions_refused(form: Form, body: object, message: str) -> None:
@@ -137,7 +185,8 @@ def test_timed_objects_accepted() -> None:
         (Narrow, False, "here: process must accept two arguments, process(item, out)"),
         (Narrow(), False, "here: process must accept two arguments, process(item, out)"),
         (Yielding, False, "here: process yields, but nothing would read it; call out(item) instead"),
-        (Async(), False, "here: async functions are not awaited; make it a plain function"),
+        (AsyncTimer, True, "here: timer is not awaited; make it a plain method"),
+        (AsyncOpen(), False, "here: open is async and process is not; make both async, or none"),
         (Needy, False, "here: class Needy needs arguments; give an object of it instead"),
         (
             Plain,
@@ -163,6 +212,9 @@ def test_objects_refused(body: object, timed: bool, message: str) -> None:
         (Writer, "sink_object"),
         (Writer(), "sink_object"),
         (NeedyWriter("path"), "sink_object"),
+        (ManyWriter, "sink_batches"),
+        (ManyWriter(), "sink_batches"),
+        (BothWriter(), "sink_batches"),
     ],
 )
 def test_sinks_accepted(body: object, form: Form) -> None:
@@ -174,22 +226,47 @@ def test_sinks_accepted(body: object, form: Form) -> None:
     [
         (
             7,
-            "here: a sink is a function of one item, or a class or object with write(item), not 7",
+            "here: a sink is a function of one item, or a class or object with write(item) or"
+            " write_many(items), not 7",
         ),
         (
             int,
-            "here: a sink is a function of one item, or a class or object with write(item),"
-            " not <class 'int'>",
+            "here: a sink is a function of one item, or a class or object with write(item) or"
+            " write_many(items), not <class 'int'>",
         ),
         (Plain, "here: a sink has write(item), but this has process(item, out); use .task(...)"),
         (two, "here: the function must accept one argument, the item"),
         (many, "here: the function yields, but nothing would read it; write the item instead"),
-        (later, "here: async functions are not awaited; make it a plain function"),
+        (trickle, "here: the function yields, but nothing would read it; write the item instead"),
+        (TrickleWriter, "here: write yields, but nothing would read it; write the item instead"),
+        (AsyncFlush, "here: flush is async and write is not; make both async, or none"),
         (NeedyWriter, "here: class NeedyWriter needs arguments; give an object of it instead"),
         (WideWriter, "here: write must accept one argument, write(item)"),
+        (DeafManyWriter, "here: write_many must accept one argument, write_many(items)"),
     ],
 )
 def test_sinks_refused(body: object, message: str) -> None:
     with pytest.raises(FlowError) as refused:
         check_sink(body, "here")
     assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("form", "body", "awaited"),
+    [
+        ("map", later, True),
+        ("map", functools.partial(later), True),
+        ("filter", AsyncCall(), True),
+        ("flat_map", trickle, True),
+        ("object", Async, True),
+        ("object", Async(), True),
+        ("sink_object", AsyncWriter, True),
+        ("sink_function", later, True),
+        ("map", one, False),
+        ("map", AsyncCall, False),
+        ("object", Plain(), False),
+        ("sink_function", print, False),
+    ],
+)
+def test_bodies_that_are_awaited_are_told_from_others(form: Form, body: object, awaited: bool) -> None:
+    assert is_async(body, form) == awaited

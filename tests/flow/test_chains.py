@@ -70,3 +70,15 @@ def test_pipelines_hold_every_task_but_sources_once_and_are_chains(flow: Flow) -
     names = [name for chain in found for name in chain]
     assert sorted(names) == sorted(task.name for task in layout.graph.tasks if task.kind != "source")
     assert all_chains(layout, found) == found
+
+
+def test_a_task_may_forbid_it() -> None:
+    flow = Flow("kept")
+    a = flow.source(Partitioned(1), name="source").map(ignore, name="a")
+    b = a.forward().map(ignore, name="b", chain=False).forward().map(ignore, name="c")
+    b.forward().sink(ignore, name="sink")
+    layout = lay_out(flow.graph())
+    assert pipelines(layout) == [["a"], ["b"], ["c", "sink"]]
+    assert all_chains(layout, [["c", "sink"], ["b"]]) == [["a"], ["b"], ["c", "sink"]]
+    with pytest.raises(FlowError, match='a -> b is no chain: task "b" has chain=False, so it keeps'):
+        all_chains(layout, [["a", "b"]])

@@ -9,7 +9,7 @@ import pytest
 from penstock.flow import Flow, FlowError, Output, elastic, task
 from penstock.flow.graph import Task
 from penstock.flow.parallelism import fixed
-from tests.flow.random_flows import Partitioned, Splitter, ignore
+from tests.flow.random_flows import Partitioned, Splitter, alone, ignore
 
 
 class Named(Partitioned):
@@ -18,7 +18,7 @@ class Named(Partitioned):
 
 class Timed:
     every = "200 ms"
-    latency = "read_write"
+    latency_kind = "read_write"
 
     def process(self, item: object, out: object) -> None: ...
 
@@ -37,7 +37,7 @@ class TimedWriter(Writer):
     every = "1 s"
 
 
-def source(flow: Flow | None = None) -> Output:
+def source(flow: Flow | None = None) -> Output[Any]:
     return (flow or Flow("f")).source(Partitioned(2), name="s")
 
 
@@ -59,6 +59,16 @@ def test_sources(body: Partitioned, given: str | None, name: str, defaults: tupl
     made = only(flow, name)
     assert (made.kind, made.form, made.body, made.parallelism) == ("source", "source", body, fixed(3))
     assert (made.outputs, made.defaults) == (("out",), defaults)
+
+
+def test_a_source_has_an_error_policy_for_what_it_cannot_read() -> None:
+    flow = Flow("f")
+    flow.source(Partitioned(1), name="strict").sink(ignore, name="a")
+    flow.source(Partitioned(1), name="lenient", on_error="skip").sink(ignore, name="b")
+    assert (only(flow, "strict").on_error, only(flow, "lenient").on_error) == ("fail", "skip")
+    unknown: Any = "retry"
+    with pytest.raises(FlowError, match=r'source "odd" of flow "f": on_error'):
+        flow.source(Partitioned(1), name="odd", on_error=unknown)
 
 
 def split(splits: Any) -> Partitioned:
@@ -108,7 +118,7 @@ def test_defaults_of_a_function() -> None:
         "read_ready",
         None,
         ("out",),
-        ("name", "parallelism", "on_error", "latency"),
+        ("name", "parallelism", "on_error", "latency_kind"),
     )
 
 
@@ -127,12 +137,32 @@ def test_defaults_of_a_sink() -> None:
     )
 
 
+class ManyWriter:
+    def write_many(self, items: object) -> None: ...
+
+
+def test_sizes_of_batches() -> None:
+    output = source()
+    output.map_batches(alone, name="a").flat_map_batches(alone, name="b", size=7).sink(ManyWriter, size=3)
+    output.sink(ManyWriter, name="c")
+    made = [only(output.flow, name) for name in ("a", "b", "ManyWriter", "c")]
+    assert [(one.form, one.batch_size) for one in made] == [
+        ("map_batches", 1024),
+        ("flat_map_batches", 7),
+        ("sink_batches", 3),
+        ("sink_batches", 1024),
+    ]
+    assert ["size" in one.defaults for one in made] == [True, False, False, True]
+    assert only(output.flow, "s").batch_size is None
+
+
 def test_class_attributes_and_their_override() -> None:
     output = source()
     output.task(Timed).sink(print)
-    output.task(Timed, name="faster", every="50 ms", latency="read_ready").sink(ignore)
-    assert (only(output.flow, "Timed").every_ms, only(output.flow, "Timed").latency) == (200.0, "read_write")
-    assert (only(output.flow, "faster").every_ms, only(output.flow, "faster").latency) == (50.0, "read_ready")
+    output.task(Timed, name="faster", every="50 ms", latency_kind="read_ready").sink(ignore)
+    timed, faster = only(output.flow, "Timed"), only(output.flow, "faster")
+    assert (timed.every_ms, timed.latency_kind) == (200.0, "read_write")
+    assert (faster.every_ms, faster.latency_kind) == (50.0, "read_ready")
     assert only(output.flow, "Timed").defaults == ("name", "parallelism", "on_error", "outputs")
 
 
@@ -166,7 +196,7 @@ def with_outputs(item: object) -> None: ...
 def with_every(item: object) -> None: ...
 
 
-@task(latency="read_write")
+@task(latency_kind="read_write")
 def slow(item: object) -> None: ...
 
 
@@ -189,8 +219,9 @@ def slow(item: object) -> None: ...
             " not 'ignore'",
         ),
         (
-            lambda s: s.map(ignore, latency="read"),
-            "task \"ignore\" of flow \"f\": latency must be one of 'read_ready', 'read_write', not 'read'",
+            lambda s: s.map(ignore, latency_kind="read"),
+            "task \"ignore\" of flow \"f\": latency_kind must be one of 'read_ready', 'read_write',"
+            " not 'read'",
         ),
         (
             lambda s: s.task(Timed, every="0 s"),
@@ -241,7 +272,7 @@ def slow(item: object) -> None: ...
         ),
         (
             lambda s: s.sink(slow),
-            'sink "slow" of flow "f": a sink writes no items, so its latency is read_ready; remove latency',
+            'sink "slow" of flow "f": a sink writes no items, so its latency_kind is read_ready; remove it',
         ),
         (
             lambda s: s.sink(TimedWriter),
@@ -250,7 +281,36 @@ def slow(item: object) -> None: ...
         (
             lambda s: s.map(ignore, replicas=4),
             'flow "f": map: unknown setting "replicas"; the settings are'
-            " name, parallelism, on_error, memory, timeout, latency, every, outputs",
+            " name, parallelism, on_error, memory, timeout, concurrency, ordered, retries, chain,"
+            " latency_kind, every, outputs, size",
+        ),
+        (
+            lambda s: s.map(ignore, size=10),
+            'task "ignore" of flow "f": size is for map_batches, flat_map_batches and sinks with'
+            " write_many(items); remove it",
+        ),
+        (
+            lambda s: s.sink(Writer, size=10),
+            'sink "Writer" of flow "f": size is for map_batches, flat_map_batches and sinks with'
+            " write_many(items); remove it",
+        ),
+        (
+            lambda s: s.map_batches(ignore, size=0),
+            'task "ignore" of flow "f": size must be a whole number of at least 1, not 0',
+        ),
+        (
+            lambda s: s.flat_map_batches(ignore, size=True),
+            'task "ignore" of flow "f": size must be a whole number of at least 1, not True',
+        ),
+        (
+            lambda s: s.map_batches(with_every),
+            'task "with_every" of flow "f": a function has no timer; use a class with timer(out),'
+            " or remove every",
+        ),
+        (
+            lambda s: s.map(ignore, chain="no"),
+            'task "ignore" of flow "f": chain must be True or False, not \'no\';'
+            " False keeps it in a process of its own",
         ),
         (lambda s: s.map(ignore, name=""), 'flow "f": map name is empty; give it at least one letter'),
         (

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from penstock.flow import Flow, elastic, spark_conf
 from penstock.flow.layers import lay_out, max_slots
-from tests.flow.random_flows import Partitioned, Splitter, flows, ignore
+from tests.flow.random_flows import Partitioned, Splitter, alone, flows, ignore
 
 
 class Deduplicating:
@@ -19,7 +19,7 @@ def test_in_full() -> None:
     flow = Flow("primes", ids=True)
     numbers = flow.source(Partitioned(2), name="numbers")
     tested = numbers.map(ignore, name="test", parallelism=elastic(1, 16, initial=4), on_error="skip")
-    split = tested.by_key(functools.partial(hash)).batched("20 ms").task(Splitter, latency="read_write")
+    split = tested.by_key(functools.partial(hash)).batched("20 ms").task(Splitter, latency_kind="read_write")
     flow.sink(Deduplicating, split, numbers.coded("bytes"), name="k")
     numbers.forward().filter(lambda item: item).forward().sink(print)
     flow.constrain("20 ms", ["numbers->test", "test", "test->Splitter"])
@@ -31,17 +31,17 @@ def test_in_full() -> None:
         "    partitions 0 to 1: pool of 2, 2 active at the start",
         "      numbers: source; parallelism 2",
         "      filter_1 (default name): filter; parallelism 2 (default); on_error fail (default);"
-        " latency read_ready (default)",
+        " latency_kind read_ready (default)",
         "      print (default name): sink; parallelism 2 (default); on_error fail (default)",
         "  layer 1: 9 partitions",
         "    partitions 0 to 7: pool of 8, 4 active at the start",
         "      test: map; parallelism elastic(1, 16, initial=4, pool=8 (default)); on_error skip;"
-        " latency read_ready (default)",
+        " latency_kind read_ready (default)",
         "    partition 8: relay for numbers->k",
         "  layer 2: 2 partitions",
         "    partition 0: pool of 1, 1 active at the start",
         "      Splitter (default name): task; parallelism 1 (default); on_error fail (default);"
-        " latency read_write; outputs hits, late",
+        " latency_kind read_write; outputs hits, late",
         '        nothing reads output "late": its items are dropped',
         "    partition 1: relay for numbers->k",
         "  layer 3: 1 partition",
@@ -63,6 +63,7 @@ def test_in_full() -> None:
         " at most 65536 bytes (default); stays in its partition",
         "",
         "constraints",
+        "  kept by policy nephele (default)",
         "  c1 (default name): mean (default) of at most 20 ms in any 5 s (default)"
         " over numbers->test, test, test->Splitter",
         "",
@@ -89,10 +90,16 @@ def test_a_forward_stream_through_the_shuffle_says_why() -> None:
 def test_limits_are_shown_where_they_are_set() -> None:
     flow = Flow("f")
     limited = flow.source(Partitioned(1)).map(ignore, memory="200 MB", timeout="5 s")
-    limited.sink(print, memory=1 << 30)
+    limited.sink(print, memory=1 << 30, chain=False)
     text = flow.explain()
-    assert "latency read_ready (default); memory 200 MB; timeout 5 s\n" in text
-    assert "on_error fail (default); memory 1 GiB\n" in text
+    assert "latency_kind read_ready (default); memory 200 MB; timeout 5 s\n" in text
+    assert "on_error fail (default); memory 1 GiB; chain False: always in a process of its own\n" in text
+
+
+def test_the_error_policy_of_a_source_is_shown_where_it_is_set() -> None:
+    flow = Flow("f")
+    flow.source(Partitioned(2), name="s", on_error="dead_letter").sink(print)
+    assert "s: source; parallelism 2; on_error dead_letter\n" in flow.explain()
 
 
 def test_timers_and_no_constraints() -> None:
@@ -104,7 +111,7 @@ def test_timers_and_no_constraints() -> None:
     flow = Flow("f")
     flow.source(Partitioned(1)).task(Timed).sink(print)
     assert "; every 200 ms" in flow.explain()
-    assert "constraints\n  none\n" in flow.explain()
+    assert "constraints\n  none, so it runs without a policy\n" in flow.explain()
 
 
 @given(flows())
@@ -126,3 +133,16 @@ def test_everything_is_mentioned(flow: Flow) -> None:
     assert text.count("forward through the shuffle") == sum(
         layout.why_apart(stream) is not None for stream in graph.streams
     )
+
+
+class ManyWriter:
+    def write_many(self, items: object) -> None: ...
+
+
+def test_sizes_of_batches() -> None:
+    flow = Flow("batches")
+    flow.source(Partitioned(1), name="numbers").map_batches(alone).sink(ManyWriter, size=5)
+    text = flow.explain()
+    assert "alone (default name): map_batches; " in text
+    assert "latency_kind read_ready (default); batches of at most 1024 items (default)" in text
+    assert "on_error fail (default); batches of at most 5 items\n" in text

@@ -89,7 +89,7 @@ def test_nothing_stays_behind_after_a_refusal() -> None:
     flow = declared()
     before = flow.graph()
     for attempt in (
-        lambda: flow.map(ignore, "s", 7),  # type: ignore[arg-type]
+        lambda: flow.map(ignore, "s", 7),  # type: ignore[call-overload]
         lambda: flow.map(ignore, "s", name="a"),
         lambda: flow.task(Splitter, "s", outputs=()),
         lambda: flow.constrain("0 ms", ["a"]),

@@ -87,11 +87,11 @@ def test_timeouts() -> None:
 
 def test_class_attributes_are_settings_but_methods_are_not() -> None:
     class Odd:
-        latency = "read_write"
+        latency_kind = "read_write"
 
         def every(self) -> None: ...
 
-    assert declared_by(Odd) == {"latency": "read_write"}
+    assert declared_by(Odd) == {"latency_kind": "read_write"}
 
 
 def test_known_settings() -> None:

@@ -2,19 +2,20 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from penstock.flow import Flow, FlowError, Output
 from penstock.flow.graph import Stream
-from tests.flow.random_flows import Partitioned, Splitter, ignore
+from tests.flow.random_flows import Partitioned, Splitter, alone, ignore
 
 
-def numbers(flow: Flow | None = None) -> Output:
+def numbers(flow: Flow | None = None) -> Output[Any]:
     return (flow or Flow("f")).source(Partitioned(2), name="numbers")
 
 
-def stream_of(view: Output) -> Stream:
+def stream_of(view: Output[Any]) -> Stream:
     view.sink(ignore, name="k", parallelism=2)
     return view.flow.graph().stream("numbers->k")
 
@@ -38,7 +39,7 @@ def test_defaults() -> None:
         (lambda output: output.by_key(hash), "key"),
     ],
 )
-def test_wirings(view: Callable[[Output], Output], wiring: str) -> None:
+def test_wirings(view: Callable[[Output[Any]], Output[Any]], wiring: str) -> None:
     stream = stream_of(view(numbers()))
     assert stream.wiring == wiring
     assert "wiring" not in stream.defaults
@@ -80,14 +81,17 @@ def test_named_outputs() -> None:
 def test_every_kind_of_reader() -> None:
     output = numbers()
     made = [output.map(ignore, name="m"), output.flat_map(list), output.filter(bool), output.task(Splitter)]
+    made += [output.map_batches(alone, name="mb"), output.flat_map_batches(alone, name="fmb")]
     for reader in made:
         reader.sink(ignore, name=f"after_{reader.name}")
     forms = {task.name: task.form for task in output.flow.graph().tasks}
-    assert {forms[name] for name in ("m", "list", "bool", "Splitter", "after_m")} == {
+    assert {forms[name] for name in ("m", "list", "bool", "Splitter", "mb", "fmb", "after_m")} == {
         "map",
         "flat_map",
         "filter",
         "object",
+        "map_batches",
+        "flat_map_batches",
         "sink_function",
     }
 
@@ -126,7 +130,8 @@ def test_readers_of_several_outputs() -> None:
         ),
         (
             lambda output: output.coded("json"),
-            "output \"numbers\" of flow \"f\": codec must be one of 'pickle', 'bytes', 'arrow', not 'json'",
+            "output \"numbers\" of flow \"f\": codec must be one of 'pickle', 'bytes', 'arrow',"
+            " or an object with dumps(item) and loads(data), not 'json'",
         ),
         (
             lambda output: output["late"],
@@ -138,7 +143,7 @@ def test_readers_of_several_outputs() -> None:
         ),
     ],
 )
-def test_refused(use: Callable[[Output], object], message: str) -> None:
+def test_refused(use: Callable[[Output[Any]], object], message: str) -> None:
     with pytest.raises(FlowError) as refused:
         use(numbers())
     assert str(refused.value) == message

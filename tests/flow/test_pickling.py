@@ -83,7 +83,7 @@ def mapped(body: Any) -> Flow:
     return flow
 
 
-def hosted(body: object) -> Flow:
+def hosted(body: Any) -> Flow:
     flow = Flow("f")
     flow.source(Partitioned(1), name="s").task(body, name="a").sink(print)
     return flow

@@ -1,6 +1,7 @@
 """A context as a worker gives it to a sink."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass
@@ -9,3 +10,7 @@ class FakeContext:
     replica: int = 0
     batch: int = 0
     item_id: tuple[int, ...] | None = None
+    item_ids: list[tuple[int, ...] | None] | None = None
+    headers: Mapping[str, bytes] = field(default_factory=dict)
+    timestamp: int | None = None
+    key: bytes | None = None

@@ -1,6 +1,8 @@
 """The JSON-lines sink."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -47,9 +49,16 @@ def test_items_are_there_before_the_sink_is_closed(tmp_path: Path) -> None:
 def test_a_write_cut_short_is_undone_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     part = PartFile.append_to(tmp_path / "part")
     part.write_line(b"whole")
-    real = __import__("os").write
-    monkeypatch.setattr("os.write", lambda descriptor, data: real(descriptor, data[:3]))
-    with pytest.raises(OSError, match=r"only 3 of 5 bytes could be written to .*part"):
+    real = os.write
+    room = [3, 0]
+
+    def nearly_full(descriptor: int, data: bytes) -> int:
+        if not (fits := room.pop(0)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data[:fits])
+
+    monkeypatch.setattr("os.write", nearly_full)
+    with pytest.raises(OSError, match=r"No space left on device: .*part"):
         part.write_line(b"torn")
     part.close()
     assert (tmp_path / "part").read_bytes() == b"whole\n"

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.flow.record import Metadata, Record
 from penstock.io.letter_box import LetterBox
 from penstock.io.letters import Letter, LetterError, Letters, LettersOffset
 from penstock.io.protocol import SourceClock
@@ -33,7 +34,7 @@ def items_in(box: LetterBox, task: str, came_by: str = "a->b", limit: int = 512)
     found: list[Any] = []
     while (got := reader.read(limit, 0)) is not None:
         assert len(got[0]) == len(reader.ids)
-        found += got[0]
+        found += [record.value for record in got[0]]
     return found
 
 
@@ -114,13 +115,14 @@ def test_only_items_that_came_by_the_stream_are_read_in_any_portions(tmp_path: P
     assert items_in(box, "b", "x->b") == [9]
 
 
-def test_reading_goes_on_at_an_offset_and_ids_come_along(tmp_path: Path) -> None:
-    write(tmp_path / "b-0.jsonl", letter(1), letter(2))
+def test_reading_goes_on_at_an_offset_and_ids_and_metadata_come_along(tmp_path: Path) -> None:
+    known = Metadata({"trace": b"\xff"}, 7, b"key")
+    write(tmp_path / "b-0.jsonl", letter(1), letter(2, metadata=known))
     source = Letters(tuple(LetterBox(tmp_path).waiting()[0]["b"]), "a->b")
     reader = source.open("letters", source.start("letters"), CLOCK)
-    assert reader.read(1, 0) == ([1], None)
+    assert reader.read(1, 0) == ([Record(1, {})], None)
     again = source.open("letters", LettersOffset(**reader.offset), CLOCK)
-    assert again.read(5, 0) == ([2], None)
+    assert again.read(5, 0) == ([Record(2, {"trace": b"\xff"}, 7, b"key")], None)
     assert again.ids == [(1, 2)]
     assert again.read(5, 0) is None
 

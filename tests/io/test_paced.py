@@ -1,6 +1,7 @@
 """The paced source: what is due is delivered once, in order, with its due time, however late."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,16 +28,16 @@ class FakeTime:
 START_NS = 1_000 * NS_PER_S
 
 
-def reader(source: Paced, time: FakeTime, partition: int = 0, offset: int = 0) -> PacedReader:
-    clock = SourceClock(START_NS, offset)
-    return PacedReader(source, partition, offset, clock, now_ns=time.read, sleep=time.sleep)
+def reader(source: Paced[Any], time: FakeTime, partition: int = 0, offset: int = 0) -> PacedReader[Any]:
+    clock = SourceClock(START_NS, offset, time.read, time.sleep)
+    return PacedReader(source, partition, offset, clock)
 
 
 def identity(partition: int, index: int, seed: int) -> tuple[int, int, int]:
     return partition, index, seed
 
 
-def drain(chosen: PacedReader, limit: int, wait_s: float = 0.1) -> tuple[list[object], list[int]]:
+def drain(chosen: PacedReader[Any], limit: int, wait_s: float = 0.1) -> tuple[list[object], list[int]]:
     items: list[object] = []
     due: list[int] = []
     while (got := chosen.read(limit, wait_s)) is not None:

@@ -32,12 +32,12 @@ def numbers(items: list[Any], form: Format) -> list[int]:
     return [(json.loads(item) if form == "text" else item)["n"] for item in items]
 
 
-def opened(source: Replay, partition: int, offset: Any = None) -> ReplayReader:
+def opened(source: Replay[Any], partition: int, offset: Any = None) -> ReplayReader[Any]:
     split = source.splits[partition]
     return source.open(split, source.start(split) if offset is None else offset, CLOCK)
 
 
-def drain(reader: ReplayReader, limit: int) -> list[Any]:
+def drain(reader: ReplayReader[Any], limit: int) -> list[Any]:
     items: list[Any] = []
     while (got := reader.read(limit, 0.0)) is not None:
         assert 0 < len(got[0]) <= limit
@@ -118,7 +118,7 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ReplayError, match="no file to replay: nothing matches"):
         replay(tmp_path / "nothing*")
     with pytest.raises(ReplayError, match="replay knows the formats text, jsonl, parquet, not 'xml'"):
-        replay(tmp_path, "xml")  # type: ignore[arg-type]
+        replay(tmp_path, "xml")  # type: ignore[call-overload]
     with pytest.raises(ReplayError, match="at least 1 partition, not 0"):
         replay(tmp_path, partitions=0)
     (tmp_path / "bad").write_text('{"n": 1}\nnonsense\n')

@@ -16,6 +16,7 @@ from penstock.stats.summary import Summary
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+NAME = "c1"
 WHOLE = ["numbers->work", "work", "work->out"]
 
 
@@ -54,19 +55,34 @@ def test_pool_and_backlog() -> None:
     assert (work.pool, work.backlog_total) == (5, 7)
 
 
-def test_the_percentile_is_that_of_the_interval() -> None:
-    outside = Outside(None)
-    first = complete(outside, {"out": sketch(100.0)})
-    second = complete(outside, {"out": sketch(100.0, 5.0)})
-    third = complete(outside, {"out": sketch(100.0, 5.0)})
-    assert first.constraints[0].p95_ms == pytest.approx(100, rel=0.02)
-    assert second.constraints[0].p95_ms == pytest.approx(5, rel=0.02)
-    assert third.constraints[0].p95_ms is None
+def test_what_waits_of_a_stream_is_known_where_its_receiver_has_no_other() -> None:
+    snapshot = complete(Outside(None), {})
+    queue = snapshot.stream("numbers->work").queue
+    assert queue is not None
+    assert queue.items == 7
+    assert snapshot.stream("work->out").queue is None, "nobody told of its backlog"
 
 
-@pytest.mark.parametrize("sequence", [["work", "work->out"], ["numbers->work", "work"], ["work"]])
-def test_only_constraints_from_source_to_sink_have_a_percentile(sequence: list[str]) -> None:
-    assert complete(Outside(None), {"out": sketch(100.0)}, sequence).constraints[0].p95_ms is None
+@pytest.mark.parametrize("sequence", [WHOLE, ["work", "work->out"], ["numbers->work", "work"], ["work"]])
+def test_percentiles_are_of_the_items_that_left_a_sequence(sequence: list[str]) -> None:
+    values = sketch(*[5.0] * 93, *[50.0] * 5, *[500.0] * 2)
+    found = complete(Outside(None), {NAME: values}, sequence).constraints[0]
+    assert found.p95_ms == pytest.approx(50, rel=0.02)
+    assert found.p99_ms == pytest.approx(500, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("count", "known"), [(19, (False, False)), (20, (True, False)), (99, (True, False)), (100, (True, True))]
+)
+def test_too_few_items_tell_nothing_of_a_tail(count: int, known: tuple[bool, bool]) -> None:
+    found = complete(Outside(None), {NAME: sketch(*[5.0] * count)}).constraints[0]
+    assert (found.p95_ms is not None, found.p99_ms is not None) == known
+    assert found.samples == count
+
+
+def test_where_no_item_was_followed_nothing_is_told() -> None:
+    found = complete(Outside(None), {}).constraints[0]
+    assert (found.p95_ms, found.p99_ms, found.samples) == (None, None, None)
 
 
 def test_cores_are_cpu_seconds_per_second() -> None:

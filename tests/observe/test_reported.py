@@ -109,7 +109,7 @@ def test_totals_outlast_their_processes(events: list[Any]) -> None:
         count = past[task] + sum(of_living.values())
         assert metrics.tasks[task].items_in == count
         assert sorted(metrics.tasks[task].processes) == sorted(pid for _, pid in of_living)
-        assert reported.latency().get(task, Sketch()).count == count
+        assert metrics.latency.get(task, Sketch()).count == count
     sent = reported.backlog({"s": "c"}).get("c", 0)
     assert sent == metrics.tasks["a"].items_in + metrics.tasks["b"].items_in
 
@@ -179,9 +179,10 @@ def test_memory_does_not_grow_with_the_processes_that_were() -> None:
     assert reported._living == {}
     assert len(reported._leaving) <= 100
     assert set(reported._past) == {"a", "b"}
-    for task, past in totals_of(reported, "a", "b").tasks.items():
+    metrics = totals_of(reported, "a", "b")
+    for task, past in metrics.tasks.items():
         assert (past.items_in, past.skipped, past.restarts, past.processes) == (15_000, 5000, 5000, [])
-        assert reported.latency()[task].count == 5000
+        assert metrics.latency[task].count == 5000
     assert reported.backlog({"a->k": "k", "b->k": "k"})["k"] == 30_000
 
 
@@ -194,7 +195,6 @@ def test_looking_does_not_change_what_is_known() -> None:
     for _ in range(3):
         metrics = totals_of(reported, "t")
         assert (metrics.tasks["t"].items_in, metrics.latency["t"].count) == (3, 2)
-        assert reported.latency()["t"].count == 2
         assert reported.backlog({"t->u": "u"}) == {"t": 0, "u": 11}
 
 
@@ -242,9 +242,9 @@ def test_a_window_is_taken_once() -> None:
     window = reported.window()
     for _ in range(2):
         reported.add(interval("e1", 1, 3.0))
-    task = window.take_summary().tasks["t"]
+    task = window.take().summary.tasks["t"]
     assert (task.processed.sum, task.service_ms.count) == (20, 1)
-    assert window.take_summary().tasks == {}
+    assert window.take().summary.tasks == {}
 
 
 def test_everybody_who_looks_has_a_window() -> None:
@@ -253,8 +253,8 @@ def test_everybody_who_looks_has_a_window() -> None:
     reported.add(interval("e1", 0, 3.0))
     late = reported.window()
     reported.add(interval("e1", 0, 5.0))
-    assert early.take_summary().tasks["t"].service_ms.mean == 4.0
-    assert late.take_summary().tasks["t"].service_ms.mean == 5.0
+    assert early.take().summary.tasks["t"].service_ms.mean == 4.0
+    assert late.take().summary.tasks["t"].service_ms.mean == 5.0
 
 
 def test_replicas_of_all_executors_count_once_each() -> None:
@@ -264,7 +264,7 @@ def test_replicas_of_all_executors_count_once_each() -> None:
     reported.add(interval("e1", 0, 1.0, count=3))
     reported.add(interval("e1", 0, 5.0, count=1))
     reported.add(interval("e2", 1, 8.0))
-    summary = window.take_summary()
+    summary = window.take().summary
     assert summary.tasks["t"].service_ms.mean == 5.0
     assert summary.tasks["t"].workers == {0: "e1", 1: "e2"}
     assert summary.streams["s->t"].latency_ms.mean == 50.0
@@ -275,5 +275,19 @@ def test_a_replica_that_moves_counts_where_it_is_now() -> None:
     window = reported.window()
     reported.add(interval("e1", 0, 1.0))
     reported.add(interval("e2", 0, 3.0))
-    task = window.take_summary().tasks["t"]
+    task = window.take().summary.tasks["t"]
     assert (task.service_ms.count, task.service_ms.mean, task.workers) == (1, 2.0, {0: "e2"})
+
+
+def test_latencies_of_sequences_are_put_together_and_taken_once() -> None:
+    reported = Reported()
+    window = reported.window()
+    own = {"task": "t", "rates": {"useful_s": 0.0, "window_s": 1.0, "processed": 0, "emitted": 0}}
+    for replica, value_ms in enumerate((2.0, 4.0)):
+        sketch = Sketch()
+        sketch.add(value_ms)
+        passed = {"fast": sketch.to_json()}
+        reported.add(said("e1", interval={**own, "replica": replica}, passed_ms=passed))
+    found = window.take().passed_ms["fast"]
+    assert (found.count, found.mean) == (2, 3.0)
+    assert window.take().passed_ms == {}

@@ -31,7 +31,7 @@ def prime_test(*, bound_ms: float = 20, stream: dict[str, Any] | None = None, **
     shipped = {"latency_ms": 9.0, "output_batch_ms": 1.0, "batch_lifetime_ms": 2.0, **(stream or {})}
     return decode_snapshot(
         {
-            "version": 1,
+            "version": 2,
             "interval_s": 5,
             "tasks": {
                 "source": {"kind": "source", "parallelism": 32, "rate_total": 375000},
@@ -90,7 +90,7 @@ def pipeline(
     constraint = {"name": "live", "sequence": [*sequence, f"{names[-1]}->sink"], "latency_ms": bound_ms}
     return decode_snapshot(
         {
-            "version": 1,
+            "version": 2,
             "interval_s": 5,
             "tasks": described,
             "streams": streams,
@@ -143,7 +143,7 @@ def any_snapshot(draw: st.DrawFn) -> Snapshot:
     ]
     return decode_snapshot(
         {
-            "version": 1,
+            "version": 2,
             "interval_s": 5,
             "tasks": tasks,
             "streams": streams,

@@ -125,3 +125,12 @@ def test_the_2012_rule_waits_until_the_constraint_is_broken() -> None:
     assert joined.reasons[0].why == "it is chained already, so it stays"
     unknown = chain_2012(pipeline([0.2, None], bound_ms=1), 0.9)
     assert unknown.reasons[0].why == "t1.cpu was not measured, so it stays"
+
+
+def test_a_task_that_forbids_it_is_in_no_chain() -> None:
+    free = pipeline([0.1, 0.1, 0.1, 0.1])
+    assert chain_tasks(free, 0.9).chains == [["t0", "t1", "t2", "t3"]]
+    kept = pipeline([0.1, 0.1, 0.1, 0.1], tasks={"t1": {"chain": False}}, bound_ms=1)
+    assert primary_chains(kept) == [("t0",), ("t1",), ("t2", "t3")]
+    assert chain_tasks(kept, 0.9).chains == [["t2", "t3"]]
+    assert chain_2012(kept, 0.9).chains == [["t2", "t3"]]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.policy.ds2_rates import Knowledge
 from penstock.policy.ds2_traversal import replicas, traverse
-from penstock.stats.snapshot import Snapshot, TaskStats
+from penstock.stats.snapshot import Snapshot, StreamStats, TaskStats
+from penstock.stats.snapshot_structs import Kind
 from tests.policy.linear_flows import WORD_COUNT, LinearFlow, linear_flows, parallelisms
 
 
@@ -99,3 +100,46 @@ def test_ceiling_suffices_and_is_the_least(optimum: float) -> None:
     count = replicas(optimum)
     assert count >= optimum * (1 - 1e-5)
     assert count <= math.ceil(optimum)
+
+
+def forked(kind: Kind, *sent: float | None, processed: float = 100.0) -> Snapshot:
+    """A source or a task behind one, with a stream to each of some sinks; 20 items/s are due."""
+    known = [count for count in sent if count is not None]
+    sender = TaskStats(
+        kind=kind,
+        parallelism=1,
+        rate_total=20.0 if kind == "source" else None,
+        processed_total=processed,
+        emitted_total=sum(known) or 100.0,
+        useful_s=1.0,
+    )
+    sinks = {f"sink{i}": TaskStats(kind="sink", parallelism=1) for i in range(len(sent))}
+    streams = [
+        StreamStats(origin="fork", receiver=f"sink{i}", emitted_total=count) for i, count in enumerate(sent)
+    ]
+    if kind == "task":
+        feed = TaskStats(kind="source", parallelism=1, rate_total=20.0)
+        streams = [StreamStats(origin="feed", receiver="fork"), *streams]
+        sinks = {"feed": feed, **sinks}
+    return Snapshot(interval_s=5.0, tasks={"fork": sender, **sinks}, streams=streams)
+
+
+def targets(snapshot: Snapshot) -> list[float | None]:
+    return [need.target_per_s for name, need in traverse(snapshot).items() if name.startswith("sink")]
+
+
+def test_every_stream_carries_what_was_measured_on_it() -> None:
+    """A filter lets a quarter through on one stream and duplicates on another: 20 items/s come to it."""
+    assert targets(forked("task", 25.0, 200.0)) == pytest.approx([5.0, 40.0])
+    assert targets(forked("task", 0.0, 0.0, processed=0.0)) == [None, None], "idle, so nobody knows"
+
+
+def test_a_source_with_two_streams_sends_each_item_on_both() -> None:
+    assert targets(forked("source", 100.0, 100.0)) == pytest.approx([20.0, 20.0])
+    assert targets(forked("source", 100.0, 50.0)) == pytest.approx([20.0, 10.0])
+
+
+def test_without_counts_of_all_streams_each_is_taken_to_carry_everything() -> None:
+    """As in the paper, and as in snapshots of version 1."""
+    assert targets(forked("task", None, None)) == pytest.approx([20.0, 20.0])
+    assert targets(forked("source", 100.0, None)) == pytest.approx([20.0, 20.0])

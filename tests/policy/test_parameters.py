@@ -6,7 +6,15 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from penstock.policy.parameters import Parameter, SettingError, describe, parse_settings
+from penstock.policy.parameters import (
+    Parameter,
+    SettingError,
+    as_settings,
+    describe,
+    parse_settings,
+    settings_of,
+)
+from penstock.policy.registry import parameters_type, policy_names
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,3 +76,20 @@ def test_refusals(setting: str, message: str) -> None:
     with pytest.raises(SettingError) as caught:
         parse_settings([setting], GROUPS)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_parameters_as_settings_are_the_same_parameters(name: str) -> None:
+    kind = parameters_type(name)
+    assert parse_settings(settings_of(name, kind()), {name: kind})[name] == kind()
+
+
+def test_settings_in_any_form() -> None:
+    assert as_settings("a.b=1") == as_settings(["a.b=1"]) == as_settings({"a.b": 1}) == ("a.b=1",)
+    assert as_settings({"a.b": None, "a.c": "last", "a.d": [0, 3]}) == (
+        "a.b=null",
+        'a.c="last"',
+        "a.d=[0,3]",
+    )
+    with pytest.raises(SettingError, match=r"setting 'a\.b': .* is no value"):
+        as_settings({"a.b": object()})

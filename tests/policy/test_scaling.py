@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from penstock.policy.scaling import ScalingRules, keep_forward_equal, scale_reactively
 from penstock.policy.scaling_bottlenecks import is_bottleneck, resolved_parallelism
@@ -131,7 +132,7 @@ def test_queue_wait_comes_from_the_channel_when_it_was_not_measured() -> None:
 
 def two_constraints(first_ms: float, second_ms: float) -> Any:
     raw: dict[str, Any] = {
-        "version": 1,
+        "version": 2,
         "interval_s": 5,
         "tasks": {
             "source": {"kind": "source", "parallelism": 1},
@@ -176,3 +177,55 @@ def test_the_snapshot_is_left_as_it_was() -> None:
     before = encode_snapshot(snapshot)
     scale_reactively(snapshot, RULES)
     assert encode_snapshot(snapshot) == before
+
+
+def chained(chains: list[list[str]], **second: object) -> Any:
+    """t0 takes 3 ms for an item, t1, joined to it, 2 ms for half of them; 4 items come every 8 ms."""
+    measured = {"elastic": True, "max": 30, "processed_total": 1000.0, "queue_wait_ms": 4.0}
+    load = {"service_ms": 3.0, "service_cv": 1.0, "interarrival_ms": 8.0, "interarrival_cv": 1.0}
+    alone = {"service_ms": 2.0, "service_cv": 0.5, "processed_total": 500.0, **second}
+    return pipeline(
+        [0.4, 0.1], tasks={"t0": {**measured, **load}, "t1": {**measured, **alone}}, chains=chains
+    )
+
+
+IN_CHAIN = {"queue_wait_ms": 0.0}
+"""What is measured of a task in the process of another: nothing arrives there, and nothing waits."""
+
+
+def test_a_chain_is_scaled_as_one_server() -> None:
+    scaling = scale_reactively(chained([["t0", "t1"]], **IN_CHAIN), RULES)
+    assert set(scaling.replicas) == {"t0"}
+    (reason,) = [one for one in scaling.reasons if one.rule == "rebalance"]
+    # 3 ms and half of 2 ms; their variances, 9 and half of 1, add up
+    assert reason.inputs is not None
+    assert reason.inputs["service_ms"] == 4.0
+    assert reason.inputs["service_cv"] == pytest.approx(math.sqrt(9.5) / 4.0)
+    # b = 4 * 4 / 8 = 2 replicas are busy, and W(4) = 4 ms is a / (4 - b); task latencies are 2 and 2 ms
+    limit_ms = 0.2 * (50 - 4)
+    assert scaling.replicas["t0"] == max(math.ceil(8 / limit_ms + 2), math.ceil(2 / RULES.utilization_max))
+    equal = keep_forward_equal(chained([["t0", "t1"]], **IN_CHAIN), scaling.replicas)
+    assert equal["t1"] == equal["t0"] == scaling.replicas["t0"]
+
+
+def test_apart_the_same_task_needs_measurements_of_its_own() -> None:
+    assert scale_reactively(chained([["t0"], ["t1"]], **IN_CHAIN), RULES).replicas == {}
+
+
+def test_a_chain_that_is_busy_all_the_time_is_a_bottleneck_though_none_of_its_tasks_is() -> None:
+    snapshot = chained([["t0", "t1"]], service_ms=9.0, utilization=0.7, **IN_CHAIN)
+    scaling = scale_reactively(snapshot, RULES)
+    assert scaling.replicas == {"t0": math.ceil(2 * 4 * (3.0 / 8.0 + 0.7))}
+    assert scaling.reasons[0].rule == "resolve_bottlenecks"
+
+
+def test_a_chain_of_which_something_is_unknown_is_not_scaled() -> None:
+    scaling = scale_reactively(chained([["t0", "t1"]], service_ms=None, **IN_CHAIN), RULES)
+    assert scaling.replicas == {}
+    assert scaling.reasons[0].why == "t0.service_ms was not measured, so nothing is scaled for live"
+
+
+def test_a_constraint_inside_a_chain_leaves_its_replicas_alone() -> None:
+    snapshot = chained([["t0", "t1"]], **IN_CHAIN)
+    inside = replace(snapshot.constraints[0], sequence=["t1", "t1->sink"])
+    assert scale_reactively(replace(snapshot, constraints=[inside]), RULES).replicas == {}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.policy.window import Window, gather, merge
-from penstock.stats.snapshot import InstanceStats, Snapshot, TaskStats
+from penstock.stats.snapshot import InstanceStats, Snapshot, StreamStats, TaskStats
 
 
 def snapshot(interval_s: float = 5.0, replicas: int = 1, **fields: object) -> Snapshot:
@@ -45,6 +45,16 @@ def test_instances_add_up_one_by_one() -> None:
     merged = merge(one, one).tasks["t"]
     assert merged.instances == [InstanceStats(useful_s=2.0, processed=4.0, emitted=None)]
     assert merge(one, snapshot()).tasks["t"].instances is None
+
+
+def test_what_was_put_into_a_stream_adds_up() -> None:
+    def sent(count: float | None) -> Snapshot:
+        stream = StreamStats(origin="t", receiver="t", emitted_total=count, latency_ms=count)
+        return msgspec.structs.replace(snapshot(), streams=[stream])
+
+    assert merge(sent(2.0), sent(3.0)).streams[0].emitted_total == 5.0
+    assert merge(sent(2.0), sent(3.0)).streams[0].latency_ms == 3.0
+    assert merge(sent(None), sent(3.0)).streams[0].emitted_total is None
 
 
 def test_gathers_until_the_length_is_reached() -> None:

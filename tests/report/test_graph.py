@@ -63,7 +63,7 @@ def test_what_the_words_say() -> None:
 
 def test_both_formats(tmp_path: Path) -> None:
     for name in ("flow.svg", "flow.png", "again.svg"):
-        draw_graph(branches().graph(), tmp_path / "new" / name)
+        draw_graph(branches().graph(), str(tmp_path / "new" / name))
     svg = (tmp_path / "new" / "flow.svg").read_text()
     assert ElementTree.fromstring(svg).tag.endswith("svg")
     assert svg == (tmp_path / "new" / "again.svg").read_text()

@@ -81,6 +81,19 @@ def test_where_items_take_several_ways_nothing_is_claimed() -> None:
     assert figures_of(run).processed_share is None
 
 
+def test_where_it_is_known_how_many_took_each_way_all_of_them_count() -> None:
+    forked = snapshot(100, 500)
+    work = replace(forked.tasks["work"], emitted_total=750.0)
+    ways = [
+        forked.streams[0],
+        replace(forked.streams[1], emitted_total=500.0),
+        replace(forked.streams[1], receiver="aside", emitted_total=250.0),
+    ]
+    aside = replace(forked.tasks["sink"], processed_total=250.0)
+    run = history(replace(forked, streams=ways, tasks={**forked.tasks, "work": work, "aside": aside}))
+    assert throughput(run) == [(150.0, 150.0)]
+
+
 def test_changes_of_replicas_are_counted() -> None:
     run = history(snapshot(replicas=2), snapshot(replicas=3), decided=[decision(3), decision(3)])
     assert figures_of(run).changes == 1

@@ -34,7 +34,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def report(recordings: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(recordings, tmp_path_factory.mktemp("report"))
+    return write_report([str(path) for path in recordings], str(tmp_path_factory.mktemp("report")))
 
 
 def test_every_picture_is_there(report: Path) -> None:
@@ -117,7 +117,7 @@ def test_recordings_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     )
     mixed.write_bytes(encode_snapshot(snapshot()) + b"\n" + encode_snapshot(renamed) + b"\n")
     empty.touch()
-    broken.write_text('{"version": 2}\n')
+    broken.write_text('{"version": 3}\n')
     for path, complaint in (
         (missing, "missing.jsonl cannot be read: No such file or directory"),
         (empty, "empty.jsonl is empty; it must hold at least one snapshot"),

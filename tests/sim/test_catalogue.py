@@ -30,7 +30,9 @@ def test_primetest_has_the_rates_and_the_length_of_the_paper() -> None:
     assert [load.at(60.0 * step + 1.0) / 32 for step in range(16)] == [
         10_000.0 * k for k in (1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1)
     ]
-    assert flow.task("tester").bounds == (1, 520)
+    tester, source = flow.task("tester"), flow.task("source")
+    assert tester.bounds == (1, 392)
+    assert tester.bounds[1] // tester.per_worker + source.replicas // source.per_worker == 130
 
 
 def test_twitter_peaks_where_the_paper_does() -> None:

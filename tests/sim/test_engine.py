@@ -230,8 +230,53 @@ def test_skewed_keys_load_some_replicas_more() -> None:
 def test_a_broadcast_reaches_every_replica() -> None:
     engine = SimulatedEngine(pipeline(rate=20.0, replicas=5, stream={"wiring": "broadcast"}), seconds=5.0)
     snapshot = observed(engine)
-    sent = snapshot.tasks["source"].emitted_total or 0.0
+    sent = snapshot.tasks["source"].processed_total or 0.0
     assert snapshot.tasks["work"].processed_total == pytest.approx(5 * sent, abs=10)
+    assert snapshot.tasks["source"].emitted_total == snapshot.stream("source->work").emitted_total == 5 * sent
+
+
+def test_what_a_task_emits_is_the_sum_over_its_streams() -> None:
+    flow = pipeline(rate=100.0, sources=1, replicas=2, service_s=1e-3, gaps=Deterministic())
+    aside = StreamModel("work", "aside", ratio=Curve.constant(0.25))
+    more = replace(flow, tasks=(*flow.tasks, TaskModel("aside", "sink")), streams=(*flow.streams, aside))
+    snapshot = observed(SimulatedEngine(more, seconds=5.0))
+    work = snapshot.tasks["work"]
+    sent = {stream.name: stream.emitted_total or 0.0 for stream in snapshot.streams_out_of("work")}
+    assert sent["work->sink"] == work.processed_total
+    assert sent["work->aside"] == pytest.approx(125, abs=40)
+    assert work.emitted_total == sum(sent.values())
+    assert [one.emitted for one in work.instances or []] != [None, None]
+    assert sum(one.emitted or 0.0 for one in work.instances or []) == work.emitted_total
+
+
+def test_what_is_handed_on_inside_a_chain_counts_as_emitted() -> None:
+    flow = pipeline(rate=100.0, sources=1, replicas=2, service_s=1e-3, gaps=Deterministic())
+    work = replace(flow.tasks[1], minimum=None, maximum=None)
+    chained = replace(
+        flow,
+        tasks=(flow.tasks[0], work, replace(work, name="more"), flow.tasks[2]),
+        streams=(
+            flow.streams[0],
+            StreamModel("work", "more", "forward", ratio=Curve.constant(2.0)),
+            StreamModel("more", "sink"),
+        ),
+        constraints=(),
+    )
+    engine = SimulatedEngine(chained, seconds=10.0)
+    apart = observed(engine)
+    engine.apply(decision(chains=[["work", "more"]]))
+    together = observed(engine)
+    for snapshot in (apart, together):
+        assert snapshot.stream("work->more").emitted_total == pytest.approx(1000, abs=5)
+        assert snapshot.tasks["work"].emitted_total == snapshot.stream("work->more").emitted_total
+
+
+def test_a_source_that_is_behind_tells_by_how_many_items() -> None:
+    flow = pipeline(rate=100.0, sources=1, replicas=2, service_s=1e-3, gaps=Deterministic())
+    slow = replace(flow, tasks=(replace(flow.tasks[0], service_s=0.02), *flow.tasks[1:]))
+    snapshot = observed(SimulatedEngine(slow, seconds=5.0))
+    assert snapshot.tasks["source"].lag_items == pytest.approx(250, abs=5)
+    assert snapshot.tasks["work"].lag_items is None
 
 
 def test_a_window_emits_once_and_is_measured_by_its_first_item() -> None:

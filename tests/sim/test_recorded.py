@@ -69,6 +69,27 @@ def test_the_time_on_the_way_is_what_neither_batching_nor_the_queue_explains(rec
     assert recorded_model([seen]).streams[0].costs.transport_s == pytest.approx(0.0015)
 
 
+def test_each_stream_has_the_share_that_was_measured(recording: Path) -> None:
+    """Of 100 items, 25 went aside and 300 to each of the 4 replicas of a broadcast."""
+    seen = next(read_snapshots(recording))
+    work = msgspec.structs.replace(seen.tasks["work"], processed_total=100.0, emitted_total=1225.0)
+    everybody = msgspec.structs.replace(seen.tasks["work"], parallelism=4)
+    streams = [
+        seen.streams[0],
+        msgspec.structs.replace(seen.streams[1], emitted_total=25.0),
+        msgspec.structs.replace(
+            seen.streams[1], receiver="everybody", wiring="broadcast", emitted_total=1200.0
+        ),
+    ]
+    tasks = {**seen.tasks, "work": work, "everybody": everybody}
+    forked = msgspec.structs.replace(seen, tasks=tasks, streams=streams)
+    model = recorded_model([forked])
+    assert [stream.ratio.at(0.0) for stream in model.streams] == [1.0, 0.25, 3.0]
+    unknown = [msgspec.structs.replace(stream, emitted_total=None) for stream in streams]
+    old = recorded_model([msgspec.structs.replace(forked, streams=unknown)])
+    assert old.streams[1].ratio.at(0.0) == 6.125, "shared evenly, as nothing better is known"
+
+
 def replicas(run: Run) -> list[int]:
     return [point.replicas["work"] for point in run.points]
 
@@ -78,7 +99,7 @@ def test_a_step_inside_an_interval_and_a_start_inside_the_first(recording: Path)
     first = next(read_snapshots(recording))
 
     def interval(rate: float, sent: float) -> Snapshot:
-        source = msgspec.structs.replace(first.tasks["source"], rate_total=rate, emitted_total=sent)
+        source = msgspec.structs.replace(first.tasks["source"], rate_total=rate, processed_total=sent)
         return msgspec.structs.replace(first, tasks={**first.tasks, "source": source})
 
     seen = [interval(100.0, 200.0), interval(200.0, 1000.0), interval(300.0, 1500.0), interval(300.0, 0.0)]
@@ -125,12 +146,12 @@ def test_holes_are_bridged_and_a_recording_without_a_load_is_refused(recording: 
 
 def test_penstock_simulate_takes_a_recording(recording: Path) -> None:
     done = CliRunner().invoke(
-        app, ["simulate", "--recording", str(recording), "--policy", "threshold", "--json"]
+        app, ["simulate", "--measured", str(recording), "--policy", "threshold", "--json"]
     )
     assert done.exit_code == 0, done.output
     summary = json.loads(done.stdout)
     assert (summary["flow"], summary["policy"], summary["simulated_s"]) == ("run", "threshold", 90.0)
-    both = CliRunner().invoke(app, ["simulate", "primetest", "--recording", str(recording)])
-    assert (both.exit_code, "either" in both.stderr) == (2, True)
-    absent = CliRunner().invoke(app, ["simulate", "--recording", "absent.jsonl"])
+    both = CliRunner().invoke(app, ["simulate", "primetest", "--measured", str(recording)])
+    assert (both.exit_code, "a model of its own" in both.stderr) == (2, True)
+    absent = CliRunner().invoke(app, ["simulate", "--measured", "absent.jsonl"])
     assert (absent.exit_code, "absent.jsonl" in absent.stderr) == (2, True)

@@ -18,6 +18,7 @@ def point(number: int, mean_ms: float | None, replicas: int, busy: float) -> Poi
         delivered_per_s=90.0,
         latency_ms={"c": mean_ms},
         p95_ms={"c": None},
+        held={"c": mean_ms is not None and mean_ms <= 20.0},
         replicas={"work": replicas, "sink": 2},
         utilization={"work": busy / replicas, "sink": 0.1},
         cpu_share=0.5,

@@ -1,10 +1,12 @@
 """Sequence-numbered items, and the checks that none is lost, doubled or out of order."""
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from penstock.io import Paced, paced
+from penstock.testing.collector import Collector
 
 
 class Item(NamedTuple):
@@ -18,7 +20,7 @@ def make_item(partition: int, index: int, seed: int) -> Item:
     return Item(partition, index)
 
 
-def numbered(count: int, rate: float = 5000.0, partitions: int = 1) -> Paced:
+def numbered(count: int, rate: float = 5000.0, partitions: int = 1) -> Paced[Item]:
     """`count` items over all partitions; item k of all is the (k div partitions)-th of its partition."""
     return paced(make_item, rate=rate, count=count, partitions=partitions)
 
@@ -42,3 +44,10 @@ def assert_ordered(items: Sequence[Item]) -> None:
     for item in items:
         assert item.index > last.get(item.partition, -1), f"{item} came after {last[item.partition]}"
         last[item.partition] = item.index
+
+
+def wait_for_items(collector: Collector, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(collector.items()) < count:
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.testing.collector import Collector
-from tests.spark.items import Item, assert_exactly_once, assert_ordered, numbered
+from tests.spark.items import Item, assert_exactly_once, assert_ordered, numbered, wait_for_items
 
 pytestmark = pytest.mark.spark
 COUNT = 12000
@@ -35,13 +35,6 @@ def pipe(collector: Collector, lifetime: str, ids: bool = False) -> ps.Flow:
         stream = stream.forward().batched(lifetime).task(Visit, name=name, parallelism=2)
     stream.forward().sink(collector, name="out", parallelism=2)
     return flow
-
-
-def wait_for_items(collector: Collector, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while len(collector.items()) < count:
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(("lifetime", "ids"), [("0 ms", False), ("10 ms", True)])

@@ -13,7 +13,7 @@ import pytest
 from penstock.flow.spark_conf import EXTENSIONS, PLUGIN
 from penstock.spark import bridge
 from penstock.spark.build_bridge import SOURCES, pyspark_home
-from penstock.spark.session import SPARK_VERSION
+from penstock.spark.session_conf import SPARK_VERSION
 from penstock.wire import envelope
 from penstock.wire import frames as wire
 
@@ -24,6 +24,7 @@ PORT = (
 OPERATORS = "org.apache.spark.sql.catalyst.plans.logical"
 EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 READ = "org.apache.spark.sql.connector.read"
+SHUFFLE = "org.apache.spark.shuffle"
 SIGNATURES = {
     "org.apache.spark.TaskContext$": [
         "void setTaskContext(org.apache.spark.TaskContext)",
@@ -35,6 +36,17 @@ SIGNATURES = {
         "int partitionId()",
         "int stageId()",
     ],
+    f"{SHUFFLE}.streaming.StreamingShuffleManager": [
+        f"<K, V> {SHUFFLE}.ShuffleWriter<K, V> getWriter({SHUFFLE}.ShuffleHandle, long,"
+        f" org.apache.spark.TaskContext, {SHUFFLE}.ShuffleWriteMetricsReporter)",
+        f"<K, C> {SHUFFLE}.ShuffleReader<K, C> getReader({SHUFFLE}.ShuffleHandle, int, int, int, int,"
+        f" org.apache.spark.TaskContext, {SHUFFLE}.ShuffleReadMetricsReporter)",
+        "boolean unregisterShuffle(int)",
+    ],
+    "org.apache.spark.StreamingShuffleOutputTracker": [
+        "scala.Option<org.apache.spark.ShuffleLocationResponse> getAvailableShuffleWriterTaskLocations(int)",
+    ],
+    "org.apache.spark.ShuffleLocationResponse": ["int numShuffleWriterTasks()"],
     f"{OPERATORS}.RepartitionByExpression": [
         f"{OPERATORS}.RepartitionByExpression(scala.collection.immutable.Seq<{EXPRESSIONS}.Expression>,"
         f" {OPERATORS}.LogicalPlan, scala.Option<java.lang.Object>, scala.Option<java.lang.Object>)",
@@ -103,7 +115,7 @@ def test_the_prefix_of_an_envelope_is_where_the_bridge_reads_it() -> None:
     text = java("Envelopes")
     assert constants(text, "byte")["MAGIC"] == envelope.MAGIC
     address = envelope.Address(layer=201, partition=0x01020304, place=202)
-    data = envelope.encode(address, 0, 0, 0, b"", 0, "pickle")
+    data = envelope.encode(address, 0, 0, 0, b"", 0, 0)
     for place, value in (("layer", 201), ("place", 202)):
         found = re.search(
             rf"static int {place}\(byte\[\] envelope\) {{\s+return envelope\[(\d)\] & 0xFF;", text

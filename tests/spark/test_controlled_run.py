@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 import penstock as ps
 from penstock.apps.primetest import prime_flow
 from penstock.bench.control_run import controlled_run
-from penstock.control.control import ControlPlan
+from penstock.control.control_plan import ControlPlan
 from penstock.io.schedule import constant
 from penstock.spark.job import Job
 from penstock.testing import Ledger

@@ -35,6 +35,16 @@ def take(directory: Directory, holder: Holder, **times: float) -> BeatHold:
     return BeatHold(directory, holder, **{"beat_s": BEAT_S, "watch_s": 1.0, "settle_s": 0.2, **times})
 
 
+def rob(directory: Directory, thief: Holder, until: Callable[[], bool]) -> None:
+    """Beat as the thief: one write may fall between another's look and its beat."""
+
+    def beat() -> bool:
+        directory.write(FILE, encoded(thief))
+        return until()
+
+    wait_for(beat)
+
+
 @pytest.fixture
 def directory(spark: SparkSession, tmp_path: Path) -> Directory:
     made = Directory(spark, f"file:{tmp_path}/checkpoint")
@@ -97,8 +107,7 @@ def test_a_holder_whose_place_is_taken_hears_of_it_and_leaves_the_file(directory
     heard: list[Holder] = []
     first, other = take(directory, me("first")), me("other")
     first.when_taken(heard.append)
-    directory.write(FILE, encoded(other))
-    wait_for(lambda: bool(heard))
+    rob(directory, other, lambda: bool(heard))
     assert heard == [other]
     late: list[Holder] = []
     first.when_taken(late.append)
@@ -123,7 +132,7 @@ def test_a_flow_whose_checkpoint_is_taken_ends_in_words(
     flow.source(numbered(100_000, rate=500), name="numbers").sink(collector, name="out")
     job = ps.run(flow, checkpoint=directory.address)
     wait_for(lambda: len(collector.items()) > 100)
-    directory.write(FILE, encoded(me("thief")))
+    rob(directory, me("thief"), lambda: not job.is_running)
     with pytest.raises(
         ps.JobFailed, match=r'flow "robbed": its checkpoint file:.* was taken over by flow "thief" on'
     ):

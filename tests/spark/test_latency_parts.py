@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -38,7 +39,7 @@ def drop(item: Item) -> None:
     """The end of every flow here."""
 
 
-def line(name: str, rate: float) -> tuple[ps.Flow, Output]:
+def line(name: str, rate: float) -> tuple[ps.Flow, Output[Any]]:
     flow = ps.Flow(name)
     return flow, flow.source(ps.paced(make_item, rate), name="numbers")
 

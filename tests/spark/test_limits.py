@@ -134,7 +134,7 @@ def hangs_late(item: Item) -> Item:
     return item
 
 
-def slow_sink(item: Item) -> None:
+def slow_sink(item: bytes) -> None:
     time.sleep(0.02)
 
 

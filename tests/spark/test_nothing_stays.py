@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.control.control import Control, ControlPlan
 from penstock.testing.collector import Collector
 from tests.spark.items import numbered
 from tests.spark.test_crashes import same, wait_for
@@ -40,14 +39,16 @@ def run_once(collector: Collector, checkpoint: Path, *, controlled: bool) -> Non
         collector, name="out"
     )
     collector.clear()
-    job = ps.run(flow, checkpoint=checkpoint)
-    control = Control(job, ControlPlan("static", interval="1 s")) if controlled else None
-    job.serve_metrics(0)
+    job = ps.run(
+        flow,
+        checkpoint=checkpoint,
+        policy="static" if controlled else None,
+        interval="1 s" if controlled else None,
+        metrics=0,
+    )
     wait_for(lambda: len(collector.items()) > 100)
     job.boundary()
     job.stop()
-    if control is not None:
-        control.join(10)
 
 
 def test_after_stop_threads_and_descriptors_are_as_before(

@@ -11,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.control.control import Control, ControlPlan
 from penstock.extras import MissingExtraError
 from penstock.observe.metrics_server import metrics_address
 from tests.spark.items import Item, make_item
@@ -57,10 +56,10 @@ def scrapes(url: str) -> Iterator[Callable[..., float | None]]:
 
 @pytest.mark.spark
 def test_a_running_flow_is_scraped(spark: SparkSession) -> None:
-    job = ps.run(flow(), sampling=0.5, measure_every="0.5 s")
+    job = ps.run(flow(), sampling=0.5, measure_every="0.5 s", policy="static", interval="1 s", metrics=0)
     try:
-        control = Control(job, ControlPlan("static", interval="1 s"))
-        url = job.serve_metrics(0)
+        url = job.metrics_url
+        assert url is not None
         for value in scrapes(url):
             if (value("penstock_task_items_in_total", task="drop") or 0) > 200:
                 break
@@ -69,7 +68,6 @@ def test_a_running_flow_is_scraped(spark: SparkSession) -> None:
         assert value("penstock_decisions_total") in (len(job.decisions()) - 1, len(job.decisions()))
     finally:
         job.stop()
-    control.join(10)
     with pytest.raises(urllib.error.URLError):
         scrape(url)
 
@@ -92,14 +90,11 @@ def look_at(value: Callable[..., float | None]) -> None:
 
 @pytest.mark.spark
 def test_a_port_that_is_taken_is_named(spark: SparkSession) -> None:
-    job = ps.run(flow())
-    try:
-        with socket.create_server(("127.0.0.1", 0)) as other:
-            port = other.getsockname()[1]
-            with pytest.raises(ps.FlowError, match=f"cannot be served at 127.0.0.1:{port}: Address already"):
-                job.serve_metrics(port)
-    finally:
-        job.stop()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(ps.FlowError, match=f"cannot be served at 127.0.0.1:{port}: Address already"):
+            ps.run(flow(), metrics=port)
+    assert not spark.streams.active, "a flow without its handle could never be stopped"
 
 
 @pytest.mark.parametrize(

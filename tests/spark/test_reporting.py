@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.control.control import Control, ControlPlan
 from penstock.policy.decision import Refusal
 from penstock.stats.snapshot import TaskStats
 from penstock.testing.collector import Collector
@@ -41,7 +40,7 @@ def until(seen: Callable[[], bool]) -> None:
 
 
 def test_sampling_can_be_turned_while_items_flow(spark: SparkSession, collector: Collector) -> None:
-    job = ps.run(spread(collector, 100_000), sampling=0.0, measure_every="0.5 s")
+    job = ps.run(spread(collector, 100_000), sampling=0.0, measure_every="0.5 s", policy=None)
     view = job.view()
 
     def look() -> TaskStats:
@@ -64,9 +63,8 @@ def test_a_worker_that_stops_reporting_leaves_a_hole_and_nothing_is_decided(
     spark: SparkSession, collector: Collector
 ) -> None:
     count = 4000
-    job = ps.run(spread(collector, count), sampling=0.5, measure_every="0.5 s")
-    control = Control(job, ControlPlan("ds2", interval="1 s"))
-    until(lambda: len(job.metrics().tasks["work"].processes) == 2 and bool(control.cycles()))
+    job = ps.run(spread(collector, count), sampling=0.5, measure_every="0.5 s", policy="ds2", interval="1 s")
+    until(lambda: len(job.metrics().tasks["work"].processes) == 2 and bool(job.decisions()))
 
     def refusals() -> list[Refusal]:
         return [refusal for entry in job.decisions() for refusal in entry.decision.refused]
@@ -82,5 +80,4 @@ def test_a_worker_that_stops_reporting_leaves_a_hole_and_nothing_is_decided(
     kept = [entry.decision for entry in job.decisions() if hole in entry.decision.refused]
     assert {decision.parallelism["work"] for decision in kept} == {2}
     assert job.await_termination(60)
-    control.join(10)
     assert_exactly_once(collector.items(), count)

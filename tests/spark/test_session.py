@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from penstock.flow.errors import FlowError
 from penstock.spark import session as session_module
 from penstock.spark import session_conf
-from penstock.spark.session import SPARK_VERSION, session
+from penstock.spark.session import session
+from penstock.spark.session_conf import SPARK_VERSION
 
 
 def refusal(**arguments: dict[str, str]) -> str:

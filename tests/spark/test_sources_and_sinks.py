@@ -130,7 +130,7 @@ def test_handle_tells_how_it_goes(spark: SparkSession, collector: Collector) -> 
     job = ps.run(flow, sampling=1.0)
     assert job.status.state == "running"
     assert job.exception() is None
-    assert not job.await_termination(0.01)
+    assert not job.await_termination("10 ms")
     assert job.await_termination(60)
     over = job.status
     assert over.state == "stopped"

@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.control.control import Control, ControlPlan
 from penstock.spark.slots import BOOK
 from penstock.testing.collector import Collector
 from tests.spark.items import expected, numbered
@@ -200,7 +199,6 @@ class NoRoom:
 
 
 def test_a_controller_that_could_never_decide_is_refused(spark: SparkSession, collector: Collector) -> None:
-    job = ps.run(flow(collector), commit="6 s")
     with pytest.raises(ps.FlowError, match="nothing would ever be decided"):
-        Control(job, ControlPlan("static", interval="5 s"))
-    job.abandon()
+        ps.run(flow(collector), commit="6 s", policy="static", interval="5 s")
+    assert not spark.streams.active

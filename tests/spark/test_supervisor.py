@@ -206,3 +206,13 @@ def test_a_place_that_is_taken_ends_the_flow_also_in_an_outage(outage: bool) -> 
     )
     assert lived.launcher.launches == 0
     assert lived.given_back == ["kept"]
+
+
+def test_what_is_to_be_called_when_it_is_over_is_called_also_if_it_is() -> None:
+    lived, called = Lived(), list[str]()
+    lived.supervisor.when_over(lambda: called.append("in time"))
+    assert called == []
+    lived.supervisor.stop(10)
+    assert called == ["in time"]
+    lived.supervisor.when_over(lambda: called.append("late"))
+    assert called == ["in time", "late"]

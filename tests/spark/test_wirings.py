@@ -1,5 +1,6 @@
 """Every wiring on real Spark: who receives what, in which order, and nothing lost or doubled."""
 
+import json
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.flow.graph import Codec
+from penstock.flow.codec import Codec
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, assert_exactly_once, assert_ordered, numbered
 
@@ -163,16 +164,20 @@ def test_timer_runs_while_nothing_arrives(spark: SparkSession, collector: Collec
     assert collector.items()[-1] == ("closed", kinds["tick"])
 
 
-@pytest.mark.parametrize("codec", ["bytes", "arrow"])
+@pytest.mark.parametrize("codec", ["bytes", "arrow", json])
 def test_codecs_carry_their_items(spark: SparkSession, collector: Collector, codec: Codec) -> None:
     def code(item: Item) -> Any:
         if codec == "bytes":
             return f"{item.index}".encode()
+        if codec is json:
+            return {"index": item.index}
         import pyarrow as pa
 
         return pa.table({"index": [item.index]})
 
     def read(item: Any) -> Item:
+        if codec is json:
+            return Item(0, item["index"])
         return Item(0, int(item) if codec == "bytes" else item.column("index")[0].as_py())
 
     flow = ps.Flow("coded")

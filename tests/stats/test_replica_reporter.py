@@ -48,6 +48,14 @@ def test_a_task_that_gathers_reports_read_write_latency() -> None:
     assert report.latency_ms.mean == 3.5
 
 
+def test_items_that_were_in_the_task_together_took_longer_than_they_kept_it_busy() -> None:
+    replica = reporter()
+    replica.served([1 * MS, 1 * MS], [0, 0], [4 * MS, 4 * MS])
+    report = replica.report(5.0)
+    assert (report.service_ms.mean, report.latency_ms.mean) == (1.0, 4.0)
+    assert replica.report(5.0).latency_ms.count == 0
+
+
 def test_every_report_begins_anew() -> None:
     replica = reporter()
     work(replica, 0)

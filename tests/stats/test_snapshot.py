@@ -1,4 +1,4 @@
-"""Version 1 of the snapshot: read, written, and refused with the field named."""
+"""Version 2 of the snapshot: read, written, and refused with the field named."""
 
 import copy
 import json
@@ -12,10 +12,17 @@ from hypothesis import strategies as st
 from penstock.stats.snapshot import SnapshotError, decode_snapshot, encode_snapshot
 
 RAW: dict[str, Any] = {
-    "version": 1,
+    "version": 2,
     "interval_s": 5,
     "tasks": {
-        "source": {"kind": "source", "parallelism": 32, "rate_total": 375000},
+        "source": {
+            "kind": "source",
+            "parallelism": 32,
+            "rate_total": 375000,
+            "lag_ms": 1.5,
+            "lag_items": 40,
+            "watermark_lag_ms": 250,
+        },
         "prime": {
             "kind": "task",
             "parallelism": 50,
@@ -27,12 +34,19 @@ RAW: dict[str, Any] = {
             "latency_kind": "read_ready",
             "instances": [{"useful_s": 3.0, "processed": 37500, "emitted": 37500}],
             "worker": ["e1"],
+            "key_groups": [{"group": 127, "processed": 12, "useful_s": 0.1, "state_bytes": 4096}],
         },
         "sink": {"kind": "sink", "parallelism": 32},
     },
     "streams": [
         {"from": "source", "to": "prime", "wiring": "round_robin", "latency_ms": 9.0},
-        {"from": "prime", "to": "sink"},
+        {
+            "from": "prime",
+            "to": "sink",
+            "emitted_total": 37500,
+            "queue": {"items": 12, "bytes": 960, "age_ms": 3.5},
+            "channels": [{"sender": 0, "receiver": 31, "latency_ms": 4.0, "queue": {"items": 2}}],
+        },
     ],
     "constraints": [
         {
@@ -41,9 +55,12 @@ RAW: dict[str, Any] = {
             "latency_ms": 20,
             "statistic": "mean",
             "window_s": 5,
+            "p95_ms": 17.5,
+            "p99_ms": 31.0,
         }
     ],
     "chains": [["decode"], ["merge"]],
+    "executors": {"e1": {"cores": 8, "cores_used": 3.5, "slots": 24, "slots_used": 21}},
 }
 REMOVED = object()
 
@@ -116,9 +133,21 @@ PRIME = ("tasks", "prime")
 @pytest.mark.parametrize(
     ("path", "value", "expected"),
     [
-        (("version",), 2, "version: 2 is not known; this Penstock reads 1"),
-        (("version",), True, "version: true is not known; this Penstock reads 1"),
-        (("version",), REMOVED, "version: is missing; this Penstock reads version 1"),
+        (("version",), 3, "version: 3 is not known; this Penstock reads versions 1 and 2"),
+        (
+            ("executors", "e1", "cores"),
+            "many",
+            'executors.e1.cores: expected a number or null, got "many"',
+        ),
+        (("executors",), [], "executors: expected an object, got a list"),
+        (
+            ("streams", 1, "queue", "age_ms"),
+            -1,
+            "streams[1].queue.age_ms: -1 is negative; it must be 0 or more",
+        ),
+        (("streams", 1, "channels", 0, "sender"), REMOVED, "streams[1].channels[0].sender: is missing"),
+        (("version",), True, "version: true is not known; this Penstock reads versions 1 and 2"),
+        (("version",), REMOVED, "version: is missing; this Penstock reads versions 1 and 2"),
         (("interval_s",), REMOVED, "interval_s: is missing"),
         (("interval_s",), 0, "interval_s: expected a number > 0.0, got 0"),
         (("tasks",), REMOVED, "tasks: is missing"),
@@ -273,7 +302,7 @@ def test_a_cycle() -> None:
             "snapshot: is not JSON:"
             " Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
         ),
-        ('{"version": 1, "version": 1}', "version: is there twice in the same object; name it once"),
+        ('{"version": 2, "version": 1}', "version: is there twice in the same object; name it once"),
         (
             b"\xff",
             "snapshot: is not JSON:"

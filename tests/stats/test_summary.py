@@ -20,6 +20,7 @@ def constant(value: float, count: int = 4) -> Moments:
     return Moments(count, value, 0.0)
 
 
+TIMES = ChannelMoments(constant(8.0), constant(1.0), constant(2.0), constant(5.0))
 moments = st.builds(Moments, st.integers(0, 100), st.floats(0.001, 1e3), st.floats(0, 1e6))
 times = st.builds(ChannelMoments, moments, moments, moments, moments)
 
@@ -43,6 +44,7 @@ def everything_reported(draw: st.DrawFn) -> tuple[list[ReplicaReport], list[Chan
             cpu_s=draw(st.none() | st.floats(0, 5)),
             backlog=draw(st.none() | st.integers(0, 1000)),
             worker=draw(st.sampled_from([None, "e1", "e2"])),
+            sent=draw(st.dictionaries(st.sampled_from([f"{task}->b", f"{task}->c"]), st.integers(0, 10**6))),
         )
         for task in ("a", "b")
         for number in range(draw(st.integers(0, 4)))
@@ -161,14 +163,38 @@ def test_the_timed_items_of_an_unfinished_envelope_tell_the_service_time() -> No
 
 def test_reports_of_one_replica_add_up() -> None:
     first = ReplicaReport(
-        task="a", replica=0, rates=RATES, service_ms=constant(1.0, 1), cpu_s=1.0, backlog=9, worker="e1"
+        task="a",
+        replica=0,
+        rates=RATES,
+        service_ms=constant(1.0, 1),
+        cpu_s=1.0,
+        backlog=9,
+        worker="e1",
+        sent={"a->b": 3, "a->c": 1},
     )
     second = ReplicaReport(
-        task="a", replica=0, rates=RATES, service_ms=constant(4.0, 2), cpu_s=2.0, backlog=3, worker="e1"
+        task="a",
+        replica=0,
+        rates=RATES,
+        service_ms=constant(4.0, 2),
+        cpu_s=2.0,
+        backlog=3,
+        worker="e1",
+        sent={"a->b": 4, "a->d": 5},
     )
     both = first.merged(second)
     assert both.service_ms.mean == 3.0
     assert (both.cpu_s, both.backlog, both.cpu, both.rates.processed) == (3.0, 3, 0.3, 200)
+    assert both.sent == {"a->b": 7, "a->c": 1, "a->d": 5}
+
+
+def test_what_all_replicas_put_into_a_stream_adds_up() -> None:
+    sent = [{"a->b": 3, "a->c": 0}, {"a->b": 4, "a->c": 2}]
+    reports = [ReplicaReport(task="a", replica=i, rates=RATES, sent=one) for i, one in enumerate(sent)]
+    streams = summarise(reports, [ChannelReport(stream="a->b", sender=0, receiver=0, times=TIMES)]).streams
+    assert {name: stream.emitted.sum for name, stream in streams.items()} == {"a->b": 7.0, "a->c": 2.0}
+    assert streams["a->b"].latency_ms.mean == 8.0
+    assert summarise([]).streams == {}
 
 
 def test_an_average_of_nothing() -> None:

@@ -117,3 +117,10 @@ def test_lengths_of_all_frames_are_right(number: int, target: int, place: int, r
     }
     for data, (kind, body) in made.items():
         assert data == struct.pack("<IB", 1 + len(body), kind) + body
+
+
+def test_an_envelope_that_was_sent_is_read_with_its_partition() -> None:
+    found = wire.read_out(wire.out_frame(7, 3, wire.REMOTE, b"envelope"))
+    assert found is not None
+    assert (found[0], bytes(found[1])) == (3, b"envelope")
+    assert wire.read_out(wire.ack_frame(7, b"mark")) is None

@@ -3,8 +3,8 @@
 import os
 import time
 
+from penstock.flow import Out
 from penstock.processes import PROC
-from penstock.worker.context import Out
 
 _SLEEP_S = 60.0
 
@@ -25,7 +25,7 @@ def fork_a_sleeper(*, leaves: bool) -> int:
 class Forking:
     """Sends its own process number and that of a process it has forked, which is as its item says."""
 
-    def process(self, item: str, out: Out) -> None:
+    def process(self, item: str, out: Out[tuple[int, int]]) -> None:
         out((os.getpid(), fork_a_sleeper(leaves=item == LEAVES)))
 
 

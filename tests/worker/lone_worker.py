@@ -18,13 +18,16 @@ import msgspec
 
 from penstock.flow import Flow
 from penstock.flow.layers import lay_out
+from penstock.flow.record import Metadata
 from penstock.stats.clock_offset import Exchange
 from penstock.wire import frames as wire
-from penstock.wire.envelope import Address, Envelope, Tag, decode, dump_items, encode
+from penstock.wire.codecs import coder_of
+from penstock.wire.envelope import Address, Envelope, Tag, decode, encode
 from penstock.wire.ids import ItemId
 from penstock.wire.orders import Link, Plan, SourceOrder, StartOrder, Switches, Verdict
 from penstock.wire.routes import routes
 from penstock.worker import worker
+from penstock.worker.gauge import Gauge
 
 PATIENCE_S = 20.0
 
@@ -35,6 +38,7 @@ class LoneWorker:
     def __init__(self, flow: Flow, pid: int, data: socket.socket, control: socket.socket) -> None:
         self.graph = flow.graph()
         self.pid = pid
+        self._coders = [coder_of(stream.codec, stream.name) for stream in self.graph.streams]
         self.switches = Switches(
             routes=routes(lay_out(self.graph)),
             active={task.name: task.parallelism.pool for task in self.graph.tasks},
@@ -50,6 +54,7 @@ class LoneWorker:
         self.at: list[tuple[int, int]] = []
         self.out: list[tuple[int, int, Envelope]] = []
         self.reports: list[dict[str, Any]] = []
+        self._held: bytes | None = None
         self._data, self._control = data, control
         self._inboxes = {data: wire.Inbox(data), control: wire.Inbox(control)}
 
@@ -71,6 +76,7 @@ class LoneWorker:
         stream: int = 0,
         tags: Iterable[Tag] = (),
         ids: list[ItemId | None] | None = None,
+        metadata: list[Metadata | None] | None = None,
         careful: bool = False,
         first: int = 0,
         verdicts: Mapping[int, Verdict] | None = None,
@@ -78,10 +84,11 @@ class LoneWorker:
     ) -> None:
         """A DATA frame."""
         told = [(item, msgspec.json.encode(verdict)) for item, verdict in (verdicts or {}).items()]
-        codec = self.graph.streams[stream].codec
-        body = dump_items(items, codec)
+        coder = self._coders[stream]
+        body = coder.dump(items)
         shipped_ns = time.monotonic_ns() if ship_ns is None else ship_ns
-        envelope = encode(Address(1, 0, 0), stream, 0, shipped_ns, body, len(items), codec, [*tags], ids)
+        sender = (Address(1, 0, 0), stream, 0, shipped_ns)
+        envelope = encode(*sender, body, len(items), coder.number, [*tags], ids, metadata)
         head = struct.pack("<qqBIH", sequence, time.monotonic_ns(), careful, first, len(told))
         judged = b"".join(struct.pack("<II", item, len(json)) + json for item, json in told)
         self.send(wire.frame(wire.DATA, head + judged + envelope))
@@ -92,7 +99,18 @@ class LoneWorker:
         return self.until(wire.ENDED)
 
     def send(self, data: bytes) -> None:
-        self._data.sendall(data)
+        if self._held is None:
+            self._data.sendall(data)
+        else:
+            self._held += data
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is sent here arrives at once."""
+        self._held = b""
+        yield
+        held, self._held = self._held, None
+        self._data.sendall(held)
 
     def change(self, **changes: Any) -> None:
         """The next order of the driver, on the control channel."""
@@ -131,12 +149,12 @@ class LoneWorker:
         """Until the worker has obeyed all that was said on the control channel: then it reports again."""
         while _waiting(self._control, termios.TIOCOUTQ):
             time.sleep(0.0005)
-        inbox = self._inboxes[self._control]
-        while inbox.wait(0):
-            pass
-        for kind, body in inbox.frames():
-            self._note(kind, bytes(body))
+        self._drain(self._control)
         self.next_report()
+
+    def drain(self) -> None:
+        """Take in what the worker has sent so far on its data channel."""
+        self._drain(self._data)
 
     def until_stuck(self) -> None:
         """Until nobody has read what the worker sent for so long that it can send no more."""
@@ -186,12 +204,19 @@ class LoneWorker:
             for channel in ready:
                 self._inboxes[channel].wait(None)
 
+    def _drain(self, channel: socket.socket) -> None:
+        inbox = self._inboxes[channel]
+        while inbox.wait(0):
+            pass
+        for kind, body in inbox.frames():
+            self._note(kind, bytes(body))
+
     def _note(self, kind: int, body: bytes) -> None:
         if kind in (wire.OUT, wire.ACK):
             (self.acknowledged,) = struct.unpack_from("<q", body)
         if kind == wire.OUT:
             target, place = struct.unpack_from("<iB", body, 8)
-            self.out.append((target, place, decode(body[13:])))
+            self.out.append((target, place, decode(body[13:], self._coders)))
         elif kind == wire.ACK and body[8:]:
             self.marks.append(body[8:])
         elif kind == wire.AT:
@@ -208,7 +233,9 @@ def _waiting(channel: socket.socket, which: int) -> int:
 
 
 @contextmanager
-def lone_worker(flow: Flow, dead_letters: str = "nowhere") -> Iterator[LoneWorker]:
+def lone_worker(
+    flow: Flow, dead_letters: str = "nowhere", *, gauge: Gauge | None = None
+) -> Iterator[LoneWorker]:
     """A worker that is gone afterwards, whatever happens."""
     data, theirs_data = socket.socketpair()
     control, theirs_control = socket.socketpair()
@@ -218,7 +245,7 @@ def lone_worker(flow: Flow, dead_letters: str = "nowhere") -> Iterator[LoneWorke
             os.setpgid(0, 0)
             data.close()
             control.close()
-            worker.main(Plan(flow.graph(), dead_letters), theirs_data, theirs_control)
+            worker.main(Plan(flow.graph(), dead_letters), theirs_data, theirs_control, gauge=gauge)
         finally:
             os._exit(70)
     theirs_data.close()

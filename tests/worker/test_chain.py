@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.flow import Flow
+from penstock.flow import Flow, Out
 from penstock.flow.graph import Graph
 from penstock.flow.layers import lay_out
 from penstock.wire import frames as wire
@@ -15,9 +15,9 @@ from penstock.wire.ids import ItemId
 from penstock.wire.orders import Plan, Switches
 from penstock.wire.routes import routes
 from penstock.worker.chain import Chain
-from penstock.worker.context import Context, Out
+from penstock.worker.context import Context
 from penstock.worker.outbox import Outbox
-from penstock.worker.runner import Runner
+from penstock.worker.runner import Host, ItemRunner
 from tests.flow.random_flows import Partitioned, ignore
 from tests.worker.lone_worker import lone_worker
 
@@ -41,7 +41,7 @@ class Play:
     def open(self, context: Context) -> None:
         self.context = context
 
-    def process(self, item: Script, out: Out) -> None:
+    def process(self, item: Script, out: Out[Script]) -> None:
         self.note()
         for output, child in item:
             out(child, output)
@@ -79,19 +79,20 @@ def fail(report: dict[str, Any]) -> None:
     raise AssertionError(report)
 
 
-class Host:
+class Hosting:
     """A worker that hosts these tasks, without a process of its own."""
 
     def __init__(self, tasks: Sequence[str]) -> None:
         self.sent: list[Envelope] = []
         self._outbox = Outbox(lambda data: self.sent.append(decode(data[18:])), 1, with_ids=True)
         plan = Plan(GRAPH, "nowhere")
-        self._head = Runner(plan, tasks[0], 1, self._outbox, fail)
+        host = Host(plan, self._outbox, fail)
+        self._head = ItemRunner(host, tasks[0])
         self._outbox.streams = list(self._head.streams)
         self._head.context.batch = 9
         self._head.lay(switches(GRAPH))
         self._head.open()
-        chain = Chain(self._head, self._outbox, lambda name: Runner(plan, name, 1, self._outbox, fail))
+        chain = Chain(self._head, self._outbox, lambda name: ItemRunner(host, name))
         chain.join(tasks[1:], switches(GRAPH))
         assert chain.tasks == tuple(tasks)
 
@@ -108,7 +109,7 @@ def played(items: Sequence[Script], cut: Sequence[Sequence[str]]) -> tuple[list[
     waiting = [("source->a", item, (5, number)) for number, item in enumerate(items)]
     arrived: list[Any] = []
     for tasks in cut:
-        host = Host(tasks)
+        host = Hosting(tasks)
         for one in waiting:
             host.give(*one)
         waiting = []

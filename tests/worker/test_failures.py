@@ -11,8 +11,10 @@ import pytest
 
 from penstock.flow.graph import OnError, Task
 from penstock.flow.parallelism import fixed
+from penstock.flow.record import Metadata
 from penstock.worker.context import Context
 from penstock.worker.failures import Failures
+from penstock.worker.outbox import Outbox
 
 KILLED = "this item has killed its worker process three times: killed by signal 11"
 
@@ -39,9 +41,13 @@ class Ledger:
         return str(failed["problem"])
 
 
-def failures(policy: OnError, place: Path, ledger: Ledger | None = None) -> Failures:
+def failures(
+    policy: OnError, place: Path, ledger: Ledger | None = None, metadata: Metadata | None = None
+) -> Failures:
     task = Task("parse", "task", "map", divided, fixed(4), on_error=policy, memory_bytes=200_000_000)
-    context = Context("flow", "parse", 3)
+    outbox = Outbox(lambda _: None, 3, with_ids=True)
+    outbox.metadata = metadata
+    context = Context("flow", "parse", 3, outbox)
     context.input, context.item_id = "source->parse", (1, 2)
     return Failures(task, context, str(place / "letters"), (ledger or Ledger()).fail)
 
@@ -73,7 +79,8 @@ def test_skip_counts(tmp_path: Path) -> None:
 
 
 def test_dead_letters_keep_item_error_and_traceback(tmp_path: Path) -> None:
-    made = failures("dead_letter", tmp_path)
+    known = Metadata({"trace": b"\x00\xff"}, 1_700_000_000_000, b"twelve")
+    made = failures("dead_letter", tmp_path, metadata=known)
     made.item_failed("zwölf\n", divided())
     made.item_killed(b"bad", KILLED, "dead_letter")
     made.result_failed("result", divided())
@@ -88,10 +95,11 @@ def test_dead_letters_keep_item_error_and_traceback(tmp_path: Path) -> None:
         "error": "ZeroDivisionError: division by zero",
         "input": "source->parse",
         "id": [1, 2],
+        "metadata": {"headers": {"trace": "AP8="}, "timestamp": 1_700_000_000_000, "key": "dHdlbHZl"},
     }
     assert second["item"] == "b'bad'"
     assert second["error"] == KILLED
-    assert (third["item"], third["pickle"], third["input"]) == ("'result'", None, None)
+    assert [third[name] for name in ("item", "pickle", "input", "metadata")] == ["'result'", None, None, None]
     assert (made.skipped, made.dead_lettered) == (0, 3)
 
 

@@ -162,6 +162,40 @@ def test_what_a_timer_of_the_head_sends_on_is_no_fault_of_an_item(clock: Clock) 
     assert shown.over(os.getpid(), clock.now_ns) is None
 
 
+def test_the_item_of_a_list_is_known_only_if_it_came_alone(clock: Clock) -> None:
+    shown = Gauge(flow(timeout="5 s").graph())
+    shown.begin("head")
+    seen: list[Over | None] = []
+
+    def slow(items: list[float]) -> None:
+        clock.passes(sum(items))
+        seen.append(shown.over(os.getpid(), clock.now_ns))
+
+    step = shown.timed_batch(slow, "head")
+    step([3, 3])
+    step([6])
+    shown.envelope(7, 4)  # carefully: that item, and nobody else
+    step([6])
+    step([6])
+    assert [over and over.item for over in seen] == [-1, -1, 4, -1]
+    assert {over and over.problem for over in seen} == {"it took longer than its timeout=5 s"}
+
+
+def test_a_list_of_a_chained_task_is_of_no_item_of_the_head(clock: Clock) -> None:
+    shown = gauge(timeout="5 s")
+    seen: list[Over | None] = []
+
+    def slow(items: list[float]) -> list[float]:
+        clock.passes(sum(items))
+        seen.append(shown.over(os.getpid(), clock.now_ns))
+        return items
+
+    behind = shown.timed_batch(slow, "behind")
+    shown.timed(lambda item: behind([item, item]), "head")(1.5)
+    assert behind([1.0]) == [1.0]
+    assert [over and (over.task, over.item) for over in seen] == [("behind", -1), None]
+
+
 def take_40_mb() -> list[Over | None]:
     """What is over before and after that, and when a task with a limit of its own has joined."""
     shown = gauge(memory="20 MB")

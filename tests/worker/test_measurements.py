@@ -6,16 +6,33 @@ from typing import Any, cast
 
 import msgspec
 
+from penstock.flow import Flow
+from penstock.flow.graph import Graph
+from penstock.stats.clock_offset import Exchange
 from penstock.wire.envelope import Envelope, Tag
 from penstock.wire.reports import Report
 from penstock.worker.flow_time import UNKNOWN_NS
 from penstock.worker.measurements import Measurements, process_report
+from penstock.worker.outbox import Outbox, OutStream
+from tests.flow.random_flows import Partitioned, ignore
+
+
+def graph() -> Graph:
+    flow = Flow("two")
+    source = flow.source(Partitioned(1), name="source")
+    source.map(abs, name="a").forward().map(abs, name="b").sink(ignore, name="sink")
+    return flow.graph()
+
+
+GRAPH = graph()
+OUTBOX = Outbox(lambda _: None, 0, with_ids=False)
+LINK = OutStream(OUTBOX, GRAPH.stream("a->b"), 1)
 
 
 def measurements(task: str) -> Measurements:
-    outbox: Any = SimpleNamespace(behind_ns=0, born_ns=0, time=SimpleNamespace(ahead_ns=0))
     failures: Any = SimpleNamespace(skipped=0, dead_lettered=0)
-    return Measurements(task, 0, "read_ready", [], failures, ["a->b"], outbox)
+    OUTBOX.time.learn(Exchange(0, 0, 0, 0))
+    return Measurements(GRAPH, task, 0, [], failures, OUTBOX)
 
 
 def useful_s(envelope_ns: int) -> tuple[float, float]:
@@ -23,7 +40,7 @@ def useful_s(envelope_ns: int) -> tuple[float, float]:
     head, chained = measurements("a"), measurements("b")
     head.envelope_done(Envelope(0, 0, 0, [1, 2, 3], None, []), 0, envelope_ns)
     for item in range(3):
-        chained.time_chained(0, 0, lambda _: cast("None", sum(range(2000))), item)
+        chained.time_chained(LINK, 0, lambda _: cast("None", sum(range(2000))), item)
     report = msgspec.json.decode(process_report([head, chained]), type=Report)
     assert report.interval is not None
     assert report.chained[0].interval is not None
@@ -37,8 +54,18 @@ def test_chained_tasks_never_get_more_than_there_is() -> None:
     assert own_s + chained_s == 10.0
 
 
+def test_a_chained_task_gets_its_part_of_timers() -> None:
+    head, chained = measurements("a"), measurements("b")
+    head.timer_ran(5_000_000)
+    chained.chained_timer_ran(2_000_000)
+    report = msgspec.json.decode(process_report([head, chained]), type=Report)
+    assert report.interval is not None
+    assert report.chained[0].interval is not None
+    assert (report.interval.rates.useful_s, report.chained[0].interval.rates.useful_s) == (0.003, 0.002)
+
+
 def test_items_of_timers_which_are_all_timed_count_as_those_that_are_timed_by_a_share() -> None:
-    task = measurements("filter")
+    task = measurements("b")
     tweets = Envelope(0, 0, 1, [0.004] * 100, None, [])
     lists = Envelope(0, 0, 1, [0.0] * 20, None, [])
     for envelope, origin_ns, timed in ((tweets, 1, 10), (lists, UNKNOWN_NS, 20)):

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from penstock.flow.graph import Codec, Stream, Wiring
+from penstock.flow.codec import Codec
+from penstock.flow.graph import Stream, Wiring
 from penstock.wire.envelope import Envelope, decode
 from penstock.wire.frames import ACK, OUT, REMOTE
 from penstock.wire.routes import StreamRoute
@@ -373,11 +374,151 @@ def test_two_threads_lose_double_and_reorder_nothing(wiring: Wiring, with_ids: b
     assert bridge.acknowledged == sorted(bridge.acknowledged)
 
 
-def test_useful_time_is_without_waiting_and_never_negative() -> None:
-    """The shipper's thread may wait for longer than the task's thread was at work."""
-    outbox = Outbox(lambda _: None, 0, with_ids=False)
-    started_ns = time.monotonic_ns() - 5_000_000
-    outbox.waited_ns = 7_000_000
-    assert outbox.useful_ns(started_ns, 7_000_000) >= 5_000_000
-    assert 1_000_000 <= outbox.useful_ns(started_ns, 3_000_000) < outbox.useful_ns(started_ns, 7_000_000)
-    assert outbox.useful_ns(started_ns, -60_000_000_000) == 0
+class Clock:
+    """A clock for both threads of a worker; sending and coding take what a test says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_ns = 1
+        self.send_ns = 0
+        monkeypatch.setattr(time, "monotonic_ns", lambda: self.now_ns)
+
+    def outbox(self, lifetime_ms: float) -> tuple[Outbox, OutStream]:
+        outbox, stream, _ = make(lifetime_ms=lifetime_ms, pool=1)
+        outbox._send = lambda _: self.passes(self.send_ns)
+        return outbox, stream
+
+    def passes(self, ns: int) -> None:
+        self.now_ns += ns
+
+
+class Slow:
+    """An item that takes long to code."""
+
+    def __init__(self, code: Callable[[], None]) -> None:
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self.code()
+        return (int, ())
+
+
+@pytest.mark.parametrize(("send_ns", "useful_ns"), [(150_000, 7_150_000), (40_000_000, 7_000_000)])
+def test_the_task_s_thread_codes_usefully_and_waits_for_room_not(
+    monkeypatch: pytest.MonkeyPatch, send_ns: int, useful_ns: int
+) -> None:
+    clock = Clock(monkeypatch)
+    outbox, stream = clock.outbox(lifetime_ms=0)
+    clock.send_ns = send_ns
+    before_ns = outbox.task_time.go(clock.now_ns)
+    stream.put(Slow(lambda: clock.passes(7_000_000)))
+    assert outbox.task_time.halt(clock.now_ns) - before_ns == useful_ns
+    assert stream.coded_ns == 0
+
+
+@pytest.mark.parametrize("send_ns", [0, 40_000_000])
+def test_what_the_shipper_s_thread_codes_counts_for_its_stream(
+    monkeypatch: pytest.MonkeyPatch, send_ns: int
+) -> None:
+    clock = Clock(monkeypatch)
+    outbox, stream = clock.outbox(lifetime_ms=1)
+    clock.send_ns = send_ns
+    stream.put(Slow(lambda: clock.passes(7_000_000)))
+    outbox.ship_due(FAR_NS)
+    assert stream.coded_ns == 7_000_000
+    assert outbox.task_time.at(clock.now_ns) == 0
+
+
+def test_work_of_both_threads_at_the_same_time_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    outbox, stream = clock.outbox(lifetime_ms=1)
+
+    def code() -> None:
+        clock.passes(4_000_000)
+        outbox.task_time.go(clock.now_ns)  # the task's thread gets an envelope
+        clock.passes(3_000_000)
+        outbox.task_time.halt(clock.now_ns)
+        clock.passes(2_000_000)
+
+    stream.put(Slow(code))
+    outbox.ship_due(FAR_NS)
+    assert stream.coded_ns == 6_000_000
+    assert outbox.task_time.at(clock.now_ns) == 3_000_000
+
+
+def test_waiting_for_the_lock_is_not_useful() -> None:
+    """The shipper's thread holds it while it waits for room; the task's waits with it, the other does not."""
+    sending, room = threading.Event(), threading.Event()
+
+    def send(_: bytes) -> None:
+        sending.set()
+        room.wait(20)
+
+    outbox = Outbox(send, 0, with_ids=False)
+    slow, fast = (
+        OutStream(outbox, Stream("a->b", "a", "out", "b", batch_lifetime_ms=ms), 0) for ms in (1.0, 0.0)
+    )
+    for stream in (slow, fast):
+        stream.lay(StreamRoute(1, 0, 1, 0, False), 1)
+    outbox.streams = [slow, fast]
+    slow.put("first")
+    shipper = threading.Thread(target=outbox.ship_due, args=(FAR_NS,))
+    shipper.start()
+    assert sending.wait(20)
+    threading.Timer(0.2, room.set).start()
+    began_ns = time.monotonic_ns()
+    before_ns = outbox.task_time.go(began_ns)
+    fast.put("second")
+    useful_ns = outbox.task_time.halt(time.monotonic_ns()) - before_ns
+    took_ns = time.monotonic_ns() - began_ns
+    shipper.join(20)
+    assert took_ns > 150_000_000
+    assert useful_ns < took_ns - 150_000_000
+    assert slow.coded_ns < 150_000_000
+
+
+@given(
+    st.sampled_from(["round_robin", "broadcast", "forward"]),
+    st.integers(1, 4),
+    st.lists(st.integers(0, 200), max_size=4),
+    st.sampled_from([0.0, 50.0]),
+    st.sampled_from([1, 100, 65536]),
+)
+def test_many_items_at_once_go_where_they_go_one_by_one(
+    wiring: Wiring, pool: int, counts: list[int], lifetime_ms: float, batch_bytes: int
+) -> None:
+    found = []
+    for at_once in (False, True):
+        outbox, stream, bridge = make(
+            wiring, pool=pool, lifetime_ms=lifetime_ms, batch_bytes=batch_bytes, replica=pool - 1
+        )
+        first = 0
+        for count in counts:
+            items = list(range(first, first + count))
+            first += count
+            if at_once:
+                stream.put_many(items)
+            else:
+                put_all(stream, items)
+        outbox.flush()
+        found.append({target: bridge.items(target) for target in range(pool)})
+    assert found[0] == found[1]
+
+
+def test_what_is_held_is_shipped_together_whatever_becomes_of_the_lifetime() -> None:
+    outbox, stream, bridge = make(pool=1)
+    outbox.holds = True
+    put_all(stream, range(3))
+    assert bridge.items(0) == []
+    stream.lifetime_ns = 10**9  # an order came
+    outbox.release()
+    stream.lifetime_ns = 0
+    stream.put(3)
+    assert [envelope.items for envelope in bridge.envelopes[0]] == [[0, 1, 2], [3]]
+
+
+def test_what_is_held_is_shipped_before_it_is_too_large() -> None:
+    outbox, stream, bridge = make(pool=1, batch_bytes=100)
+    outbox.holds = True
+    put_all(stream, [bytes([number]) * 50 for number in range(70)])
+    outbox.release()
+    assert [len(envelope.items) for envelope in bridge.envelopes[0]][:2] == [64, 1]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from penstock.flow.graph import Stream, Task
 from penstock.flow.parallelism import fixed
-from penstock.io.protocol import SourceClock
+from penstock.flow.record import Metadata, Record
+from penstock.io.protocol import Refused, SourceClock
 from penstock.stats.clock_offset import Exchange
 from penstock.wire import frames as wire
 from penstock.wire.envelope import Envelope, decode
@@ -73,11 +74,39 @@ class Script:
         self.closed += 1
 
 
+class Records(Script):
+    """One whose items have numbers of their own, ten apart; "?" cannot be made an item."""
+
+    def __init__(self, chunks: list[list[Any]]) -> None:
+        super().__init__(chunks)
+        self.ordinals: list[int] = []
+        self.refused: list[Refused] = []
+        self.lag_items: int | None = None
+        self.began: list[int] = []
+
+    def committed(self, offset: int) -> None:
+        self.began.append(offset)
+
+    def read(self, limit: int, wait_s: float) -> Read | None:
+        first, got = 100 * self.offset, super().read(limit, wait_s)
+        self.ordinals, self.refused = [], []
+        if got is None:
+            return None
+        self.lag_items = len(self.chunks) - self.offset
+        for place, item in enumerate(got[0]):
+            if item == "?":
+                self.refused.append(Refused(item, ValueError("what?"), first + 10 * place))
+            else:
+                self.ordinals.append(first + 10 * place)
+        return [item for item in got[0] if item != "?"], None
+
+
 class Counted:
     """What a source measures."""
 
     def __init__(self) -> None:
         self.items = 0
+        self.lag_items: int | None = None
         self.lags_ns: list[int] = []
         self.due_ns: list[int | None] = []
 
@@ -107,12 +136,19 @@ class Bench:
         ours, self.bridge = socket.socketpair()
         self._sockets = (ours, self.bridge)
         task = Task("s", "source", "source", source, fixed(2))
-        self.sourcing = Sourcing(task, self.outbox, cast("Measurements", self.measured), wire.Inbox(ours))
+        self.refused: list[tuple[Any, str]] = []
+        self.sourcing = Sourcing(
+            task,
+            self.outbox,
+            cast("Measurements", self.measured),
+            refuse=lambda raw, problem: self.refused.append((raw, str(problem))),
+        )
+        self.inbox = wire.Inbox(ours)
 
     def run(
         self, at: Position, began: Position = BEGINNING, started_at_ns: int = 0, split: str = "right"
     ) -> Position:
-        return self.sourcing.run(SourceOrder(split, at, began, started_at_ns))
+        return self.sourcing.run(SourceOrder(split, at, began, started_at_ns), self.inbox)
 
     def items(self) -> list[Any]:
         return [item for envelope in self.envelopes for item in envelope.items]
@@ -160,6 +196,32 @@ def test_everything_is_sent_in_order_and_the_end_is_known(
     assert reached == Position(7 + len(items), len(chunks), done=True)
     assert bench.measured.items == len(items)
     bench.close()
+
+
+def test_records_are_unpacked_and_the_next_read_may_have_none(benches: list[Bench]) -> None:
+    records = [Record(1, {"a": b"b"}, 5, b"k"), Record(2), Record(3, timestamp=6)]
+    bench = bench_of(benches, Script([[0], records, [4], [Record(5)]]))
+    bench.run(Position(0, 0))
+    assert bench.items() == [0, 1, 2, 3, 4, 5]
+    assert [envelope.metadata for envelope in bench.envelopes] == [
+        None,
+        [Metadata({"a": b"b"}, 5, b"k")],
+        None,
+        [Metadata(timestamp=6)],
+        None,
+        None,
+    ]
+
+
+def test_records_and_other_items_in_one_read_are_refused(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([[Record(1), 2]]))
+    with pytest.raises(TypeError) as caught:
+        bench.run(Position(0, 0))
+    assert str(caught.value) == (
+        'source "s" read records together with other items, such as 2;'
+        " all items of one read must be records, or none"
+    )
+    assert bench.items() == []
 
 
 def test_the_bridge_ends_a_batch(benches: list[Bench]) -> None:
@@ -210,6 +272,35 @@ def test_ids_are_origin_and_ordinal(benches: list[Bench]) -> None:
     bench.run(Position(10, 0))
     origin, first = origin_of("s", "right"), stream_code("s->t")
     assert bench.ids() == [(origin, 10, first), (origin, 11, first), (origin, 12, first)]
+
+
+def test_records_have_ids_of_their_own_numbers(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Records([["a", "b"], ["c"]]), ids=True)
+    bench.run(Position(10, 0))
+    origin = origin_of("s", "right")
+    assert [made[:2] for made in bench.ids() if made] == [(origin, 0), (origin, 10), (origin, 100)]
+
+
+def test_records_that_are_no_items_are_refused_and_passed(
+    benches: list[Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sourcing_module, "_MARK_EVERY_NS", 0)
+    source = Records([["a", "?", "b"], ["?"], ["c"]])
+    bench = bench_of(benches, source, ids=True)
+    assert bench.run(Position(0, 0)) == Position(3, 3, done=True)
+    assert bench.items() == ["a", "b", "c"]
+    assert [made[1] for made in bench.ids() if made] == [0, 20, 200]
+    assert bench.refused == [("?", "what?")] * 2
+    assert [position for _, position in bench.marks] == [Position(2, 1), Position(2, 2), Position(3, 3)]
+    assert bench.measured.lag_items == 0
+
+
+def test_a_reader_of_records_hears_where_batches_begin(benches: list[Bench]) -> None:
+    source = Records([["a"], ["b"]])
+    bench = bench_of(benches, source)
+    bench.run(Position(0, 0))
+    bench.run(Position(1, 1))
+    assert source.began == [0, 1]
 
 
 def test_the_ids_of_a_split_do_not_depend_on_which_replica_reads_it(benches: list[Bench]) -> None:

@@ -7,7 +7,10 @@ import pytest
 from penstock.flow.graph import Form, Task
 from penstock.flow.parallelism import fixed
 from penstock.worker.context import Context, Out
+from penstock.worker.outbox import Outbox
 from penstock.worker.steps import Body
+
+OUTBOX = Outbox(lambda _: None, 2, with_ids=False)
 
 
 class Kept(Out):
@@ -27,7 +30,7 @@ def task(form: Form, body: object, outputs: tuple[str, ...] = ("out",)) -> Task:
 
 def made(form: Form, body: object) -> tuple[Body, Kept]:
     out = Kept()
-    return Body(task(form, body), Context("flow", "t", 2), out), out
+    return Body(task(form, body), Context("flow", "t", 2, OUTBOX), out), out
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,7 @@ def test_a_sink_object_closes_without_an_output() -> None:
     ],
 )
 def test_an_unknown_output_is_refused(outputs: tuple[str, ...], problem: str) -> None:
-    out = Out(task("object", Thorough, outputs), [])
+    out = Out(task("object", Thorough, outputs), [], OUTBOX)
     out("dropped: nothing reads the first output")
     with pytest.raises(LookupError) as caught:
         out(1, "lat")
@@ -150,7 +153,16 @@ def test_an_unknown_output_is_refused(outputs: tuple[str, ...], problem: str) ->
 
 def test_writing_is_noticed_once_per_item() -> None:
     written: list[str] = []
-    out = Out(task("object", Thorough, ("hits",)), [], lambda: written.append("wrote"))
+    out = Out(task("object", Thorough, ("hits",)), [], OUTBOX, lambda: written.append("wrote"))
     out(1)
     out(2, "hits")
     assert written == ["wrote", "wrote"]
+
+
+def test_nothing_put_together_is_no_writing() -> None:
+    written: list[str] = []
+    out = Out(task("flat_map_batches", list), [], OUTBOX, lambda: written.append("wrote"))
+    out.many([])
+    assert written == []
+    out.many([1, 2])
+    assert written == ["wrote"]

@@ -1,6 +1,5 @@
 """A worker process over a pair of sockets: batches, careful mode, timers, switches and failures."""
 
-import contextlib
 import itertools
 import json
 import signal
@@ -10,22 +9,22 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from penstock.flow import Flow
+from penstock.flow.record import Metadata
+from penstock.io.letters import Letter
 from penstock.stats.clock_offset import Exchange
 from penstock.wire import frames as wire
 from penstock.wire.envelope import Tag
 from penstock.wire.frames import REMOTE
 from penstock.wire.ids import origin_of, stream_code
-from penstock.wire.orders import Link, Position, SourceOrder, Switches, Verdict
+from penstock.wire.orders import Link, Position, SourceOrder, Verdict
 from penstock.worker.context import Context, Out
 from penstock.worker.flow_time import UNKNOWN_NS
 from tests.flow.random_flows import Partitioned
 from tests.spark.items import numbered
 from tests.worker.forking import STAYS, Forking, goes_within
-from tests.worker.lone_worker import LoneWorker, lone_worker
+from tests.worker.lone_worker import lone_worker
 
 LEFT = -signal.SIGKILL
 """How a worker ends whose bridge is gone: with all of its process group."""
@@ -172,6 +171,108 @@ def test_latency_is_taken_at_a_sink() -> None:
         assert report["items_in"] == 2
 
 
+def followed(*sequence: str) -> Flow:
+    """source -> middle -> sink, and source -> sink, with a constraint."""
+    flow = Flow("lone")
+    source = flow.source(Partitioned(1), name="source")
+    middle = source.map(late, name="middle")
+    flow.sink(sink, middle, source, name="sink")
+    flow.constrain("20 ms", list(sequence), name="fast")
+    return flow
+
+
+TO_MIDDLE, TO_SINK, ASIDE = "source->middle", "middle->sink", "source->sink"
+ENTERED_S, EMITTED_S, DUE_S = 3000, 1000, 5000
+"""How long ago an item of a test entered a sequence, was emitted, was due."""
+
+
+def follow(flow: Flow, task: str, stream: str) -> tuple[dict[str, float], list[float]]:
+    """What a worker that got one tagged item says of constraints, and how old what it sent was, in s."""
+    with lone_worker(flow) as worker:
+        worker.start(task)
+        number = [one.name for one in worker.graph.streams].index(stream)
+        now_ns = time.monotonic_ns()
+        emitted_ns, due_ns, entered_ns = (now_ns - ago_s * 10**9 for ago_s in (EMITTED_S, DUE_S, ENTERED_S))
+        worker.give(1, [1, 2], stream=number, tags=[Tag(1, emitted_ns, due_ns, entered_ns)])
+        report = worker.end()
+        passed = {name: sketch["total"] * 1e-3 for name, sketch in report["passed_ms"].items()}
+        assert all(sketch["count"] == 1 for sketch in report["passed_ms"].values())
+        entries_ns = [tag.entry_ns for _, _, envelope in worker.out for tag in envelope.tags]
+        return passed, [(now_ns - entry_ns) * 1e-9 for entry_ns in entries_ns if entry_ns != UNKNOWN_NS]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "least_s"),
+    [
+        ((TO_MIDDLE,), DUE_S + 0.1),
+        ((TO_MIDDLE, "middle"), DUE_S + 0.2),
+        (("middle",), 0.1),
+        ((TO_MIDDLE, "middle", TO_SINK), None),
+        (("middle", TO_SINK), None),
+        ((ASIDE, "sink"), None),
+    ],
+)
+def test_an_item_that_leaves_a_sequence_tells_how_long_it_took(
+    sequence: tuple[str, ...], least_s: float | None
+) -> None:
+    """The task takes 100 ms for the item before it, and 100 ms for it."""
+    passed, _ = follow(followed(*sequence), "middle", TO_MIDDLE)
+    if least_s is None:
+        assert passed == {}
+    else:
+        assert least_s <= passed["fast"] < least_s + 100
+
+
+@pytest.mark.parametrize(
+    ("sequence", "least_s"),
+    [
+        ((TO_SINK, "sink"), EMITTED_S),
+        ((TO_MIDDLE, "middle", TO_SINK), ENTERED_S),
+        (("middle", TO_SINK, "sink"), ENTERED_S),
+    ],
+)
+def test_who_entered_elsewhere_brings_the_time_along(sequence: tuple[str, ...], least_s: float) -> None:
+    passed, _ = follow(followed(*sequence), "sink", TO_SINK)
+    assert least_s <= passed["fast"] < least_s + 100
+    assert follow(followed(*sequence), "sink", ASIDE) == ({}, []), "it came by another way"
+
+
+@pytest.mark.parametrize(
+    ("sequence", "ages_s"),
+    [
+        ((TO_MIDDLE, "middle", TO_SINK), [DUE_S]),
+        (("middle", TO_SINK), [0]),
+        ((TO_SINK,), []),
+        ((TO_MIDDLE,), []),
+    ],
+)
+def test_the_time_of_entering_is_handed_on_within_a_sequence(
+    sequence: tuple[str, ...], ages_s: list[float]
+) -> None:
+    """That is its due time, or when the task took it, just now; none if it enters only with this stream."""
+    _, found_s = follow(followed(*sequence), "middle", TO_MIDDLE)
+    assert found_s == pytest.approx(ages_s, abs=100)
+
+
+def test_a_chained_task_follows_items_as_one_that_is_alone() -> None:
+    flow = Flow("lone")
+    first = flow.source(Partitioned(1), name="source").map(late, name="first")
+    second = first.forward().map(late, name="second")
+    second.sink(sink, name="sink")
+    flow.constrain("20 ms", ["first", "first->second", "second", "second->sink"], name="fast")
+    with lone_worker(flow) as worker:
+        worker.switches = msgspec.structs.replace(worker.switches, chains=[["first", "second"]])
+        worker.start("first")
+        worker.until(wire.JOIN)
+        worker.tell(wire.frame(wire.JOINED))
+        now_ns = time.monotonic_ns()
+        worker.give(1, [1], tags=[Tag(0, now_ns, now_ns)])
+        worker.until(wire.OUT)
+        (tag,) = worker.out[-1][2].tags
+        assert now_ns <= tag.entry_ns < tag.emit_ns - 200_000_000
+        worker.end()
+
+
 AHEAD_NS = 5_000_000_000
 
 
@@ -253,6 +354,27 @@ def test_careful_mode_names_each_item_and_puts_the_poisoned_aside(tmp_path: Path
         (letter,) = (tmp_path / "middle-0.jsonl").read_text().splitlines()
         assert json.loads(letter)["item"] == "'bad'"
         assert json.loads(letter)["error"] == verdict.problem
+
+
+def test_careful_mode_keeps_metadata_also_of_what_is_put_aside(tmp_path: Path) -> None:
+    class Told:
+        def open(self, context: Context) -> None:
+            self.context = context
+
+        def process(self, item: str, out: Out) -> None:
+            out((item, self.context.timestamp))
+
+    flow = chain(Told, form="task", on_error="dead_letter")
+    known: list[Metadata | None] = [Metadata(timestamp=1), Metadata({"a": b"b"}, 2), None]
+    with lone_worker(flow, str(tmp_path)) as worker:
+        worker.start("middle")
+        verdict = Verdict("middle", "it hangs")
+        worker.give(5, ["a", "bad", "c"], metadata=known, careful=True, verdicts={1: verdict})
+        worker.end()
+        assert worker.items() == [("a", 1), ("c", None)]
+        assert [envelope.metadata for _, _, envelope in worker.out] == [[Metadata(timestamp=1)], None]
+        (line,) = (tmp_path / "middle-0.jsonl").read_bytes().splitlines()
+        assert msgspec.json.decode(line, type=Letter).metadata == known[1]
 
 
 def test_careful_mode_begins_where_the_dead_worker_was_and_ships_each_item_before_the_next() -> None:
@@ -379,6 +501,42 @@ def test_timers_run_without_input() -> None:
         assert worker.items()[:3] == [1, 2, 3]
 
 
+class Windowing(Ticking):
+    def timer(self, out: Out) -> None:
+        time.sleep(0.02)
+        super().timer(out)
+
+
+def test_the_time_of_timers_is_useful() -> None:
+    with lone_worker(chain(Windowing, form="task", every="50 ms")) as worker:
+        worker.start("middle")
+        for _ in range(3):
+            worker.until(wire.OUT)
+        reports = [*worker.reports, worker.end()]
+        useful_s = sum(report["interval"]["rates"]["useful_s"] for report in reports)
+        assert 0.06 <= useful_s < 1.0
+
+
+class Dawdling:
+    """An item that takes 20 ms to code."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        time.sleep(0.02)
+        return (int, ())
+
+
+@pytest.mark.parametrize("lifetime", ["0 ms", "4 ms"])
+def test_coding_is_useful_whichever_thread_does_it(lifetime: str) -> None:
+    with lone_worker(chain(lambda _: Dawdling(), lifetime=lifetime)) as worker:
+        worker.start("middle")
+        for sequence in (1, 2, 3):
+            worker.give(sequence, [0])
+            worker.until(wire.OUT)
+        reports = [*worker.reports, worker.end()]
+        useful_s = sum(report["interval"]["rates"]["useful_s"] for report in reports)
+        assert 0.06 <= useful_s < 1.0
+
+
 def test_lifetimes_are_kept_without_input() -> None:
     with lone_worker(chain(lambda item: item, lifetime="4 ms")) as worker:
         worker.start("middle")
@@ -387,115 +545,6 @@ def test_lifetimes_are_kept_without_input() -> None:
         worker.until(wire.OUT)
         assert worker.items() == [1, 2]
         worker.end()
-
-
-def test_switches_take_effect_within_a_batch() -> None:
-    with lone_worker(chain(lambda item: item)) as worker:
-        worker.start("middle")
-        worker.until(wire.REPORT)
-        slow = {**worker.switches.lifetime_ms, "middle->sink": 3_600_000.0}
-        worker.change(active={**worker.switches.active, "sink": 1}, lifetime_ms=slow, measure_every_s=0.002)
-        for _ in range(3):
-            worker.until(wire.REPORT)  # often: the order has been adopted
-        worker.give(1, [*range(600)])
-        worker.until(wire.OUT)
-        assert len(worker.out[-1][2].items) > 1, "the lifetime has changed"
-        worker.out.clear()
-        worker.end()
-        assert {target for target, _, _ in worker.out} == {0}, "only one replica is active"
-
-
-def active(count: int, worker: LoneWorker) -> Switches:
-    """The order of that version, after which so many replicas of the sink are active."""
-    switches = worker.switches
-    return msgspec.structs.replace(
-        switches, active={**switches.active, "sink": count}, measure_every_s=0.002, version=count
-    )
-
-
-def active_now(worker: LoneWorker) -> int:
-    """How many replicas of the sink get something; ends the batch."""
-    worker.out.clear()
-    worker.give(1, [*range(20)])
-    worker.end()
-    targets = {target for target, _, _ in worker.out}
-    assert targets == {*range(len(targets))}
-    return len(targets)
-
-
-@settings(max_examples=25)
-@given(st.permutations([1, 2, 3, 4, 5]), st.lists(st.booleans(), min_size=4, max_size=4))
-def test_in_whatever_order_orders_come_the_newest_holds(versions: list[int], starting: list[bool]) -> None:
-    """On the control channel, or with the start of a batch, which may have been written long before."""
-    with lone_worker(chain(lambda item: item, sinks=5)) as worker:
-        worker.switches = active(versions[0], worker)
-        worker.start("middle")
-        newest = versions[0]
-        for version, with_a_batch in zip(versions[1:], starting, strict=True):
-            newest = max(newest, version)
-            if with_a_batch:
-                worker.end()
-                worker.switches = active(version, worker)
-                worker.start("middle")
-            else:
-                worker.order(active(version, worker))
-                worker.until_heard()
-        assert active_now(worker) == newest == 5
-
-
-def test_orders_that_came_before_their_batch_win() -> None:
-    """Also between two batches, when nothing can be sent."""
-    with lone_worker(chain(lambda item: item, sinks=5)) as worker:
-        worker.switches = old = active(2, worker)
-        worker.start("middle")
-        assert active_now(worker) == 2
-        worker.order(active(4, worker))
-        worker.until_heard()
-        worker.start("middle")
-        assert active_now(worker) == 4
-        worker.switches = active(5, worker)
-        worker.start("middle")
-        worker.order(old)
-        worker.until_heard()
-        assert active_now(worker) == 5
-
-
-def test_an_order_that_says_the_same_again_is_followed() -> None:
-    """Not every change has a number of its own: the bridge repeats its last order to a worker that is new."""
-    with lone_worker(chain(lambda item: item, sinks=5)) as worker:
-        worker.switches = active(3, worker)
-        worker.start("middle")
-        worker.order(worker.switches)
-        worker.until_heard()
-        assert active_now(worker) == 3
-
-
-FLOOD = 3000
-
-
-def flood(item: bytes) -> list[bytes]:
-    return [item + number.to_bytes(2, "big") for number in range(FLOOD)]
-
-
-def test_a_worker_that_cannot_send_reports_and_obeys_all_the_same() -> None:
-    """Nobody reads its output: the order that would relieve it must not wait for that."""
-    with lone_worker(chain(flood, form="flat_map", lifetime="3 ms")) as worker:
-        worker.switches = msgspec.structs.replace(worker.switches, measure_every_s=3600.0)
-        worker.start("middle")
-        worker.next_report()
-        worker.give(1, [bytes(2000)])
-        worker.until_stuck()
-        began_s = time.monotonic()
-        worker.change(measure_every_s=0.05, active={**worker.switches.active, "sink": 1})
-        for _ in range(3):
-            report = worker.next_report()
-        assert time.monotonic() - began_s < 2.0
-        assert report["worker"]["items_out"] < FLOOD / 2, "it is still stuck"
-        worker.end()
-        receivers = [target for target, _, envelope in worker.out for _ in envelope.items]
-        assert len(receivers) == FLOOD
-        assert {*receivers[: FLOOD // 10]} == {0, 1}
-        assert {*receivers[FLOOD // 2 :]} == {0}, "it obeyed before it could go on"
 
 
 def test_what_a_task_forked_goes_with_its_worker() -> None:
@@ -537,16 +586,4 @@ def test_a_source_that_cannot_be_read_is_fatal() -> None:
     with lone_worker(source_flow(ids=False)) as worker:
         worker.start("first", source=SourceOrder("0/2", BEGINNING, BEGINNING, time.monotonic_ns()))
         problem = worker.until(wire.FAILED)["failed"]["problem"]
-        assert problem.startswith("reading the source raised AttributeError: ")
-
-
-def test_a_worker_whose_lease_is_over_touches_no_item(tmp_path: Path) -> None:
-    """It may have stood still: what came meanwhile belongs to its successor."""
-    touched = tmp_path / "touched"
-    with lone_worker(chain(lambda item: touched.write_text("touched"))) as worker:
-        worker.lease_until_ns = time.monotonic_ns() - 1
-        worker.start("middle")
-        with contextlib.suppress(BrokenPipeError):
-            worker.give(1, [1])
-        assert worker.exit_code() == LEFT
-    assert not touched.exists()
+        assert problem.startswith("reading the source raised AssertionError: flows are only declared here")

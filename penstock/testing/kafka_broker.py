@@ -1,0 +1,199 @@
+"""A real Kafka broker on loopback, for tests and demos."""
+
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from penstock.extras import require
+from penstock.orphans import end_with
+from penstock.testing.kafka_jars import cached_jars, java
+
+USER: Final = "penstock"
+"""The one user that the secured listener knows."""
+
+_CLUSTER: Final = "cGVuc3RvY2stY2x1c3Rlcg"  # any sixteen bytes in base 64
+_UP_WITHIN_S: Final = 60.0
+_ANSWER_WITHIN_S: Final = 60.0
+# A broker for tests lives for seconds: quick to start, small, and in nobody's way.
+_JVM: Final = (
+    "-Xms64m",
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+PerfDisableSharedMem",
+)
+
+
+class BrokerError(RuntimeError):
+    """The broker did not start; the message ends with what it said."""
+
+
+class KafkaBroker:
+    """One node that is broker and controller; topics are not made by themselves.
+
+    It runs inside `with`, and its files go with it. `servers` is where clients find it. With a `password`,
+    `secured_servers` is where only the user "penstock" with it is let in (SASL, PLAIN).
+    """
+
+    def __init__(self, *, password: str | None = None) -> None:
+        require("confluent_kafka", "kafka", "KafkaBroker")
+        self._password = password
+        self._ports = _free_ports(3)
+        self._home: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def servers(self) -> str:
+        """Its address, without any security."""
+        return f"127.0.0.1:{self._ports[0]}"
+
+    @property
+    def secured_servers(self) -> str:
+        """Its address for those who have the password."""
+        return f"127.0.0.1:{self._ports[1]}"
+
+    def __enter__(self) -> "KafkaBroker":
+        jars = cached_jars()
+        self._home = tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True)
+        self._classpath = f"{jars}/*"
+        place = Path(self._home.name)
+        settings = place / "server.properties"
+        settings.touch(mode=0o600)
+        settings.write_text("\n".join(f"{key}={value}" for key, value in self._settings(place).items()))
+        try:
+            self._run("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)).wait()
+            self.start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+        if self._home is not None:
+            self._home.cleanup()
+            self._home = None
+
+    def start(self) -> None:
+        """Start it, again if it was killed, with all that it held; returns when it answers."""
+        assert self._home is not None, "a broker is used inside `with`"
+        self._process = self._run("kafka.Kafka", str(Path(self._home.name) / "server.properties"))
+        deadline = time.monotonic() + _UP_WITHIN_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                said = (Path(self._home.name) / "broker.log").read_text(errors="replace")[-2000:]
+                self.kill()
+                raise BrokerError(f"no Kafka broker at {self.servers}: {said}")
+
+    def kill(self) -> None:
+        """End it at once; what was acknowledged is kept."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str | int] | None = None
+    ) -> None:
+        """A topic; returns when its partitions can be written to."""
+        from confluent_kafka.cimpl import NewTopic
+
+        admin = self._admin()
+        settings = {key: str(value) for key, value in (config or {}).items()}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
+        admin.create_topics([topic])[name].result(_ANSWER_WITHIN_S)
+        deadline = time.monotonic() + _UP_WITHIN_S
+        while time.monotonic() < deadline:
+            known = admin.list_topics(topic=name, timeout=_ANSWER_WITHIN_S).topics[name].partitions
+            if len(known) == partitions and all(one.leader >= 0 for one in known.values()):
+                return
+            time.sleep(0.02)
+        raise BrokerError(f"topic {name} was made, and its partitions have no leader")
+
+    def delete_topic(self, name: str) -> None:
+        """Gone with all its records."""
+        admin = self._admin()  # a client that nobody holds ends, and its questions with it
+        admin.delete_topics([name])[name].result(_ANSWER_WITHIN_S)
+
+    def forget(self, topic: str, partition: int, before: int) -> None:
+        """Delete the records before an offset, as the retention of a topic does."""
+        from confluent_kafka import TopicPartition
+
+        admin = self._admin()
+        for done in admin.delete_records([TopicPartition(topic, partition, before)]).values():
+            done.result(_ANSWER_WITHIN_S)
+
+    def _admin(self) -> Any:
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+
+    def _answers(self) -> bool:
+        from confluent_kafka import KafkaException
+
+        try:
+            return bool(self._admin().list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False
+
+    def _run(self, *arguments: str) -> subprocess.Popen[bytes]:
+        assert self._home is not None
+        with (Path(self._home.name) / "broker.log").open("ab") as log:
+            return subprocess.Popen(
+                [java(), *_JVM, "-cp", self._classpath, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=partial(end_with, os.getpid()),
+            )
+
+    def _settings(self, place: Path) -> dict[str, str | int]:
+        open_port, secured_port, controller_port = self._ports
+        secured = self._password is not None
+        listeners = f"OPEN://127.0.0.1:{open_port}" + (f",SECURED://127.0.0.1:{secured_port}" * secured)
+        settings: dict[str, str | int] = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "OPEN",
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": listeners,
+            "listener.security.protocol.map": "OPEN:PLAINTEXT,SECURED:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(place / "data"),
+            "auto.create.topics.enable": "false",
+            "offsets.topic.num.partitions": 1,
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "num.network.threads": 2,
+            "num.io.threads": 2,
+        }
+        if secured:
+            login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+            settings["sasl.enabled.mechanisms"] = "PLAIN"
+            settings["listener.name.secured.plain.sasl.jaas.config"] = (
+                f'{login} user_{USER}="{self._password}";'
+            )
+        return settings
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody uses, all at once so that they differ."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports

@@ -1,0 +1,49 @@
+"""One broker for all tests that need one, and topics of their own for each of them."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from penstock.testing.kafka_broker import KafkaBroker
+
+PASSWORD = "drawbridge-41-x"
+_numbers = itertools.count(1)
+
+
+def new_topic(broker: KafkaBroker, partitions: int = 1, config: Mapping[str, str | int] | None = None) -> str:
+    """A topic that no other test uses."""
+    name = f"topic-{next(_numbers)}"
+    broker.create_topic(name, partitions, config)
+    return name
+
+
+def produce(
+    broker: KafkaBroker, topic: str, values: Iterable[bytes | None], partition: int = 0, **more: Any
+) -> None:
+    """Records in a partition, in their order."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": broker.servers, "linger.ms": 2})
+    for value in values:
+        producer.produce(topic, value, partition=partition, **more)
+    assert producer.flush(30) == 0
+
+
+def consumed(broker: KafkaBroker, topic: str, partitions: int = 1) -> list[Any]:
+    """All records of a topic, one partition after the other."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "tests"})
+    found: list[Any] = []
+    for number in range(partitions):
+        place = TopicPartition(topic, number)
+        low, high = consumer.get_watermark_offsets(place, timeout=10)
+        consumer.assign([TopicPartition(topic, number, low)])
+        while low < high:
+            message: Any = consumer.poll(10)
+            assert message is not None, "a record did not come"
+            assert message.error() is None, message.error()
+            found.append(message)
+            low = message.offset() + 1
+    consumer.close()
+    return found

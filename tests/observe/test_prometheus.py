@@ -1,0 +1,30 @@
+"""Constraints as metrics: what was measured and what came of it; what is not known is absent."""
+
+from msgspec.structs import replace
+
+from penstock.observe.prometheus import measured
+from penstock.stats.snapshot import ConstraintSpec, Snapshot, TaskStats
+
+
+def constraint_metrics(constraint: ConstraintSpec) -> dict[str, float]:
+    work = TaskStats(kind="task", parallelism=1, latency_ms=3.0)
+    snapshot = Snapshot(interval_s=5, tasks={"work": work}, constraints=[constraint])
+    return {
+        sample.name.removeprefix("penstock_constraint_"): sample.value
+        for family in measured(snapshot)
+        for sample in family.samples
+        if sample.labels.get("constraint") == "fast"
+    }
+
+
+def test_constraints_are_there_with_percentiles_and_verdict() -> None:
+    bare = ConstraintSpec(name="fast", sequence=["work"], latency_ms=20)
+    assert constraint_metrics(bare) == {"bound_seconds": 0.02, "latency_seconds": 0.003}
+    seen = replace(bare, p95_ms=40.0, p99_ms=50.0, held=False)
+    assert constraint_metrics(seen) == {
+        "bound_seconds": 0.02,
+        "latency_seconds": 0.003,
+        "p95_seconds": 0.04,
+        "p99_seconds": 0.05,
+        "held": 0.0,
+    }

@@ -1,0 +1,172 @@
+"""From topic to topic: a real broker at both ends of a flow on Spark."""
+
+import contextlib
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock as ps
+from penstock.io.kafka_sink import ID_HEADER
+from penstock.testing import KafkaBroker
+from penstock.wire.ids import origin_of
+from tests.kafka_cluster import PASSWORD, consumed, new_topic, produce
+
+pytestmark = pytest.mark.spark
+
+SOON_S = 60.0
+
+
+def doubled(item: int) -> int:
+    return 2 * item
+
+
+def flow_between(broker: KafkaBroker, source: str, sink: str, **options: Any) -> ps.Flow:
+    flow = ps.Flow("bridge", ids=True)
+    numbers = flow.source(
+        ps.kafka(source, servers=broker.servers, value="json"), name="numbers", on_error="dead_letter"
+    )
+    results = numbers.map(doubled)
+    results.sink(ps.to_kafka(sink, servers=broker.servers, value="json", **options), name="results")
+    return flow
+
+
+def numbers(first: int, last: int) -> list[bytes]:
+    return [str(number).encode() for number in range(first, last)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON_S
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come to that"
+        time.sleep(0.05)
+
+
+def arrived(broker: KafkaBroker, topic: str) -> list[int]:
+    return [json.loads(message.value()) for message in consumed(broker, topic)]
+
+
+def test_stopped_and_started_again_everything_is_there_once(
+    spark: SparkSession, broker: KafkaBroker, tmp_path: Path
+) -> None:
+    source, sink = new_topic(broker, 2), new_topic(broker)
+    produce(broker, source, [*numbers(0, 300), b"no number", *numbers(300, 400)])
+    letters = tmp_path / "letters"
+
+    def run(until_there: int) -> None:
+        job = ps.run(
+            flow_between(broker, source, sink), checkpoint=tmp_path / "checkpoint", dead_letters=letters
+        )
+        until(lambda: len(arrived(broker, sink)) >= until_there)
+        job.stop()
+
+    run(400)
+    produce(broker, source, numbers(400, 500), partition=1)
+    run(500)
+    messages = consumed(broker, sink)
+    assert sorted(json.loads(message.value()) for message in messages) == [
+        2 * number for number in range(500)
+    ]
+    ids = [dict(message.headers())[ID_HEADER].split(b".") for message in messages]
+    origins = [origin_of("numbers", f"{source}-{partition}") for partition in (0, 1)]
+    offsets = Counter((int(origin), int(offset)) for origin, offset, *_ in ids)
+    assert offsets == Counter(
+        [(origins[0], offset) for offset in range(401) if offset != 300]
+        + [(origins[1], o) for o in range(100)]
+    )
+    (letter,) = [json.loads(line) for line in (letters / "numbers-0.jsonl").read_text().splitlines()]
+    assert "offset=300" in letter["item"]
+    assert "no number" in letter["item"]
+
+
+def test_workers_that_are_killed_lose_nothing(spark: SparkSession, broker: KafkaBroker) -> None:
+    """The sink holds records back for seconds, so that what it has taken and not delivered dies with it."""
+    source, sink = new_topic(broker), new_topic(broker)
+    job = ps.run(flow_between(broker, source, sink, config={"linger.ms": 2000}))
+    try:
+        produce(broker, source, numbers(0, 50))
+        until(lambda: job.metrics().tasks["results"].items_in >= 50)
+        assert arrived(broker, sink) == []  # taken, and on nobody's disk
+        for task in ("results", "numbers"):
+            for pid in job.metrics().tasks[task].processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        produce(broker, source, numbers(50, 60))
+        until(lambda: {*arrived(broker, sink)} == {2 * number for number in range(60)})
+        assert job.metrics().tasks["results"].restarts == 1
+    finally:
+        job.stop()
+    by_id: dict[bytes, set[bytes]] = {}
+    for message in consumed(broker, sink):
+        by_id.setdefault(dict(message.headers())[ID_HEADER], set()).add(message.value())
+    assert len(by_id) == 60
+    assert all(len(values) == 1 for values in by_id.values())
+
+
+def test_the_lag_of_the_broker_is_that_of_the_source(spark: SparkSession, broker: KafkaBroker) -> None:
+    source = new_topic(broker)
+    produce(broker, source, numbers(0, 5))
+
+    def slow(item: Any) -> None:
+        time.sleep(0.05)
+
+    flow = ps.Flow("behind")
+    flow.source(ps.kafka(source, servers=broker.servers), name="numbers").sink(slow, name="slow")
+    job = ps.run(flow, measure_every="500 ms")
+    try:
+        until(lambda: job.metrics().tasks["slow"].items_in >= 5)
+        time.sleep(1.5)
+        assert job.snapshot(1.0).tasks["numbers"].lag_items == 0
+    finally:
+        job.abandon()
+
+
+def test_the_password_is_in_nothing_that_a_flow_leaves(
+    spark: SparkSession, broker: KafkaBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, sink = new_topic(broker), new_topic(broker)
+    produce(broker, source, [b"1", b"x"])
+    (tmp_path / "password").write_text(PASSWORD)
+    config = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "penstock",
+        "sasl.password": ps.secret(file=tmp_path / "password"),
+    }
+    flow = ps.Flow("guarded")
+    places: dict[str, Any] = {"servers": broker.secured_servers, "config": config}
+    read = flow.source(ps.kafka(source, value="json", **places), name="numbers", on_error="dead_letter")
+    read.sink(ps.to_kafka(sink, value="json", **places), name="results")
+    flow.constrain("1 s", ["numbers->results"])
+    left = tmp_path / "left"
+    left.mkdir()
+    job = ps.run(
+        flow,
+        checkpoint=left / "checkpoint",
+        dead_letters=left / "letters",
+        recording=left / "recording.jsonl",
+        interval="1 s",
+    )
+    until(lambda: arrived(broker, sink) == [1])
+    until(lambda: bool(list(left.glob("letters/*"))) and (left / "recording.jsonl").exists())
+    job.stop()
+    said = capfd.readouterr()
+    assert PASSWORD not in flow.explain() + said.out + said.err
+    files = [path for path in left.rglob("*") if path.is_file()]
+    assert len(files) > 3
+    assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
+
+
+def test_what_the_broker_refuses_fails_the_flow_in_words(spark: SparkSession, broker: KafkaBroker) -> None:
+    source, sink = new_topic(broker), new_topic(broker, config={"max.message.bytes": 1000})
+    produce(broker, source, [b'"%s"' % (b"x" * 5000)])
+    job = ps.run(flow_between(broker, source, sink))
+    with pytest.raises(ps.JobFailed, match=rf'task "results".*a record is too large for topic "{sink}"'):
+        job.await_termination(60)

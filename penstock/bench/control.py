@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.bench import (
     control_batching,
+    control_calls,
     control_chaining,
     control_primetest,
     control_reaction,
@@ -83,6 +84,12 @@ def wordcount(effort: Effort) -> Section:
     return *control_wordcount.summarise(turns), recorded
 
 
+def calls(effort: Effort) -> Section:
+    """An async task under the policies that measure capacity."""
+    load, runs = control_calls.calls(effort)
+    return *control_calls.summarise(load, runs), {}
+
+
 def _contest(chosen: control_primetest.Contest, effort: Effort) -> Section:
     runs = control_primetest.contest(chosen, effort)
     nephele = runs["nephele"]
@@ -97,4 +104,5 @@ EXPERIMENTS: dict[str, Callable[[Effort], Section]] = {
     "batching": batching,
     "chaining": chaining,
     "wordcount": wordcount,
+    "calls": calls,
 }

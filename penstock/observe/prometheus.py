@@ -124,6 +124,21 @@ STREAM_GAUGES: tuple[tuple[str, str, StreamGauge], ...] = (
         "From leaving a task to entering the next.",
         lambda stream: _seconds(stream.latency_ms),
     ),
+    (
+        "queue_items",
+        "Items that wait before its receivers.",
+        lambda stream: None if stream.queue is None else stream.queue.items,
+    ),
+    (
+        "queue_bytes",
+        "Bytes of the envelopes that wait before its receivers.",
+        lambda stream: None if stream.queue is None else stream.queue.bytes,
+    ),
+    (
+        "queue_age_seconds",
+        "How long the oldest of them has waited.",
+        lambda stream: None if stream.queue is None else _seconds(stream.queue.age_ms),
+    ),
 )
 
 

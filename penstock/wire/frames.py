@@ -34,6 +34,7 @@ _VERDICT = Struct("<II")
 _OUT = Struct("<IBqiB")
 _ACK = Struct("<IBq")
 _AT = Struct("<IBqI")
+_TAKEN = Struct("<q")
 _TIMEVAL = Struct("@ll")
 _RECEIVE_BYTES = 1 << 16
 
@@ -134,6 +135,16 @@ def ack_frame(acknowledged: int, mark: bytes = b"") -> bytes:
 def at_frame(sequence: int, item: int) -> bytes:
     """About to touch this item."""
     return _AT.pack(13, AT, sequence, item)
+
+
+def report_frame(taken: int, report: bytes) -> bytes:
+    """A report, as JSON, and the input that was taken last: what waits behind it the bridge knows."""
+    return frame(REPORT, _TAKEN.pack(taken) + report)
+
+
+def read_report(body: bytes | memoryview) -> tuple[int, bytes]:
+    """The input that was taken last, and the report."""
+    return _TAKEN.unpack_from(body)[0], bytes(body[_TAKEN.size :])
 
 
 def read_data(body: memoryview) -> tuple[int, int, Careful | None, memoryview]:

@@ -95,6 +95,7 @@ class Worker:
             refuse = self._head.failures.result_failed
             self._sourcing = Sourcing(self._head.task, self._outbox, self._head.measured, refuse=refuse)
         self._unacknowledged = 0
+        self._taken = 0
         self._shipper = Shipper(self._outbox)
         self._lease = Lease(order.link)
         self._line = ControlLine(
@@ -104,6 +105,7 @@ class Worker:
             on_link=self._hear_of_driver,
             lease=self._lease,
             report=self._report,
+            taken=lambda: self._taken,
             report_every_s=order.switches.measure_every_s,
         )
 
@@ -130,6 +132,7 @@ class Worker:
         self._lease.renew(order.link)
         self._hear_of_driver(order.link)
         self._outbox.begin_batch()
+        self._taken = 0
         self._lay(order)
         if self._sourcing is None:
             last = self._run_task()
@@ -256,7 +259,7 @@ class Worker:
         except EnvelopeError as problem:
             self._head.failures.broken("reading an envelope", problem)
             return
-        outbox.current_input = sequence
+        outbox.current_input = self._taken = sequence
         intake, calls = self._intake, self._calls
         if calls is not None:
             calls.begin_input(sequence)

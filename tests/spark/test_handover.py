@@ -1,6 +1,8 @@
 """The shuffle of one process: rows are handed over, each writer has room of its own, and nothing stays."""
 
 import os
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from tests.spark.items import assert_exactly_once, numbered
 from tests.spark.test_crashes import same, wait_for
 
 pytestmark = pytest.mark.spark
+in_one_process = pytest.mark.skipif("PENSTOCK_TEST_MASTER" in os.environ, reason="executors of their own")
 
 
 def inbox(spark: SparkSession, writers: int, room_bytes: int) -> Any:
@@ -61,7 +64,53 @@ def test_a_reader_waits_no_longer_than_it_wants_to(spark: SparkSession) -> None:
     assert not box.isOver()
 
 
-@pytest.mark.skipif("PENSTOCK_TEST_MASTER" in os.environ, reason="executors of their own")
+class Held:
+    """Lets no item pass before a file is there."""
+
+    def __init__(self, gate: Path) -> None:
+        self.gate = gate
+
+    def process(self, item: Any, out: Any) -> None:
+        while not self.gate.exists():
+            time.sleep(0.01)
+        out(item)
+
+
+@in_one_process
+def test_what_waits_is_known_by_channel(spark: SparkSession, collector: Collector, tmp_path: Path) -> None:
+    """Two senders and two receivers, each of which has taken one item and stays with it."""
+    count, senders, receivers = 2000, 2, 2
+    gate = tmp_path / "gate"
+    flow = ps.Flow("queued")
+    source = flow.source(numbered(count, rate=20_000, partitions=senders), name="numbers")
+    source.task(Held(gate), name="held", parallelism=receivers).sink(collector, name="out")
+    job = ps.run(flow)
+    job.set_measure_every("0.5 s")
+
+    def waiting() -> Any:
+        return job.snapshot(1.0).stream("numbers->held").queue
+
+    wait_for(lambda: waiting() is not None and waiting().items == count - receivers)
+    snapshot = job.snapshot(1.0)
+    stream = snapshot.stream("numbers->held")
+    assert snapshot.tasks["held"].backlog_total == count - receivers
+    assert stream.queue is not None
+    assert stream.queue.envelopes == count - receivers, "items travel at once, each in an envelope"
+    assert stream.channels is not None
+    ends = [(channel.sender, channel.receiver) for channel in stream.channels]
+    assert ends == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    for channel in stream.channels:
+        assert channel.queue is not None
+        assert count / 4 - 1 <= (channel.queue.items or 0) <= count / 4
+        assert (channel.queue.bytes or 0) > 26 * (channel.queue.items or 0), "headers at least"
+    age_ms = stream.queue.age_ms or 0.0
+    wait_for(lambda: waiting().age_ms >= age_ms + 500)
+    gate.touch()
+    assert job.await_termination(60)
+    assert_exactly_once(collector.items(), count, partitions=senders)
+
+
+@in_one_process
 def test_a_flow_runs_over_it_and_leaves_none_behind(spark: SparkSession, collector: Collector) -> None:
     jvm: Any = spark._jvm
     manager = jvm.org.apache.spark.penstock.HandoverShuffleManager

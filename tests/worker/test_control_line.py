@@ -38,6 +38,7 @@ class Bench:
             on_link=lambda link: self.events.put(("link", link)),
             lease=lease,
             report=lambda: self.report,
+            taken=lambda: 7,
             report_every_s=3600.0,
         )
 
@@ -75,7 +76,9 @@ def reports(ours: socket.socket) -> Iterator[bytes]:
     while inbox.wait(None):
         for kind, body in inbox.frames():
             if kind == wire.REPORT:
-                yield bytes(body)
+                taken, report = wire.read_report(body)
+                assert taken == 7
+                yield report
             else:
                 assert (kind, bytes(body)) == (wire.ALIVE, b"")
 

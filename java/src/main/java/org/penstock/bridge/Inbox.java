@@ -10,7 +10,12 @@ import java.util.concurrent.locks.ReentrantLock;
  * its own, so a fast one neither crowds the others out nor waits for their rows; a channel that is empty takes any row.
  */
 public final class Inbox<T> {
-  private record Row<T>(T content, Channel<T> channel, int bytes) {}
+  private record Row<T>(T content, Channel<T> channel, int bytes, long putNs) {}
+
+  /** Sees a row that waits. */
+  public interface Visitor<T> {
+    void row(T content, long putNs);
+  }
 
   /** From one writer. */
   public static final class Channel<T> {
@@ -41,6 +46,7 @@ public final class Inbox<T> {
   private final int roomBytes;
   private int writersLeft;
   private boolean readerWaits;
+  private long takenPutNs;
 
   /** `roomBytes` is what all channels together may hold. */
   public Inbox(int writers, int roomBytes) {
@@ -65,7 +71,7 @@ public final class Inbox<T> {
         channel.waits = false;
       }
       channel.bytes += bytes;
-      rows.add(new Row<>(content, channel, bytes));
+      rows.add(new Row<>(content, channel, bytes, System.nanoTime()));
       wakeReader();
       return true;
     } finally {
@@ -103,11 +109,27 @@ public final class Inbox<T> {
       if (row == null) {
         return null;
       }
+      takenPutNs = row.putNs();
       row.channel().bytes -= row.bytes();
       if (row.channel().waits) {
         row.channel().room.signal();
       }
       return row.content();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** For the reader: when the row that it took last had been put in. */
+  public long takenPutNs() {
+    return takenPutNs;
+  }
+
+  /** Shows all rows that wait, the oldest first. Nobody puts or takes meanwhile, so this is for now and then. */
+  public void visit(Visitor<T> visitor) {
+    lock.lock();
+    try {
+      rows.forEach(row -> visitor.row(row.content(), row.putNs()));
     } finally {
       lock.unlock();
     }

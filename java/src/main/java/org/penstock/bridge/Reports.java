@@ -34,6 +34,11 @@ public final class Reports {
     return Json.text(Map.of("gone", pid));
   }
 
+  /** A report of a worker, and what waits before it; null where nobody knows. */
+  static String withQueue(String report, String queue) {
+    return queue == null ? report : report.substring(0, report.length() - 1) + ",\"queue\":" + queue + "}";
+  }
+
   /** Bounds what waits: the oldest regular report goes, never one of an event. */
   static <T> void keepFew(Deque<T> waiting, Function<T, String> json) {
     if (waiting.size() <= MOST) {

@@ -34,7 +34,7 @@ public final class Wire {
   public static final byte JOIN = 22; // JSON: tasks that this worker will run itself; end their workers
 
   /** Worker to bridge, control channel. */
-  public static final byte REPORT = 21; // JSON; answered with LINK
+  public static final byte REPORT = 21; // i64 sequence of the input that was taken last, JSON; answered with LINK
   public static final byte ALIVE = 23; // nothing to report, answered with LINK
 
   static final int REMOTE = 255;

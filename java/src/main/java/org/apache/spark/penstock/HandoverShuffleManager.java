@@ -127,6 +127,7 @@ public final class HandoverShuffleManager extends StreamingShuffleManager {
     Handover handover = handover((StreamingShuffleHandle<?, ?, ?>) handle);
     handover.countOff(context);
     Inbox<Object> inbox = handover.inboxes.get(context.partitionId());
+    Handovers.reads(context, inbox);
     return () -> new Reader<>(inbox, context);
   }
 

@@ -1,0 +1,54 @@
+package org.apache.spark.penstock;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.util.TaskCompletionListener;
+import org.penstock.bridge.Inbox;
+import scala.Product2;
+
+/** What a task of Penstock may ask of the shuffle around it, where that is ours. */
+public final class Handovers {
+  private Handovers() {}
+
+  private static final String QUEUES = "spark.penstock.queues";
+  private static final String SEEN = "seen"; // what the queues hold
+  private static final String COUNTED = "counted"; // by what senders and receivers say they did
+  private static final int PAYLOAD = 1; // the column of a row that holds its envelopes
+
+  private static final ConcurrentHashMap<Long, Inbox<Object>> READ = new ConcurrentHashMap<>();
+
+  /** This is the inbox of a task, as long as it runs. */
+  static void reads(TaskContext context, Inbox<Object> inbox) {
+    if (!areSeen(SparkEnv.get().conf().get(QUEUES, SEEN))) {
+      return;
+    }
+    READ.put(context.taskAttemptId(), inbox);
+    context.addTaskCompletionListener((TaskCompletionListener) done -> READ.remove(done.taskAttemptId()));
+  }
+
+  private static boolean areSeen(String queues) {
+    if (!queues.equals(SEEN) && !queues.equals(COUNTED)) {
+      throw new IllegalArgumentException(
+          QUEUES + " is \"" + queues + "\"; it may be \"" + SEEN + "\" or \"" + COUNTED + "\"");
+    }
+    return queues.equals(SEEN);
+  }
+
+  /** The inbox that a task reads from; null where the shuffle is Spark's, or where its queues are not to be looked at. */
+  public static Inbox<Object> inbox(TaskContext context) {
+    return READ.get(context.taskAttemptId());
+  }
+
+  /** The bundle of envelopes in a row of an inbox, where it lies. */
+  public static ByteBuffer bundle(Object content) {
+    UnsafeRow row = (UnsafeRow) ((Product2<?, ?>) content)._2();
+    long place = row.getLong(PAYLOAD); // of a column of bytes: where it begins in the row, and how long it is
+    return ByteBuffer.wrap((byte[]) row.getBaseObject(), (int) (place >> 32), (int) place)
+        .slice()
+        .order(ByteOrder.LITTLE_ENDIAN);
+  }
+}

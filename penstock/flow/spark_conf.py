@@ -79,6 +79,11 @@ CONF: Final = (
         fixed=True,
     ),
     ConfEntry(
+        "spark.penstock.shuffle.memory",
+        "128m",
+        "what rows that wait may hold in a process beyond 256 KiB before each replica",
+    ),
+    ConfEntry(
         "spark.penstock.queues",
         "seen",
         'queue waits and backlogs are what queues hold; "counted": what replicas say they sent and did',

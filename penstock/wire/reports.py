@@ -61,12 +61,19 @@ class QueuedChannel(msgspec.Struct, frozen=True, array_like=True):
     age_ms: float
 
 
+class ShuffleHeld(msgspec.Struct, frozen=True, array_like=True):
+    """What the rows that wait in the shuffles of an executor hold, and may hold."""
+
+    bytes: int
+    limit_bytes: int
+
+
 class Report(msgspec.Struct, frozen=True):
     """One report: of a worker, with what its last interval showed, or of one of the other three events.
 
     `gone` is the process id of a worker that says nothing more. `passed_ms` are sketches of how long the
     tagged items of the interval took that left the sequence of a constraint here. `queue` is what waits
-    before the worker now, None where nobody knows.
+    before the worker now, `shuffle` what waits in all of its executor, None where nobody knows.
     """
 
     worker: WorkerReport | None = None
@@ -78,6 +85,7 @@ class Report(msgspec.Struct, frozen=True):
     passed_ms: dict[str, dict[str, Any]] = {}
     chained: "list[Report]" = []
     queue: list[QueuedChannel] | None = None
+    shuffle: ShuffleHeld | None = None
 
 
 class Said(msgspec.Struct, frozen=True):

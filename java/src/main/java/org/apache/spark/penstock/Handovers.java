@@ -8,6 +8,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.util.TaskCompletionListener;
 import org.penstock.bridge.Inbox;
+import org.penstock.bridge.ShuffleMemory;
 import scala.Product2;
 
 /** What a task of Penstock may ask of the shuffle around it, where that is ours. */
@@ -17,15 +18,15 @@ public final class Handovers {
   private static final String QUEUES = "spark.penstock.queues";
   private static final String SEEN = "seen"; // what the queues hold
   private static final String COUNTED = "counted"; // by what senders and receivers say they did
+  private static final String MEMORY = "spark.penstock.shuffle.memory";
+  private static final String MEMORY_BY_DEFAULT = "128m";
   private static final int PAYLOAD = 1; // the column of a row that holds its envelopes
 
+  private static ShuffleMemory memory;
   private static final ConcurrentHashMap<Long, Inbox<Object>> READ = new ConcurrentHashMap<>();
 
   /** This is the inbox of a task, as long as it runs. */
   static void reads(TaskContext context, Inbox<Object> inbox) {
-    if (!areSeen(SparkEnv.get().conf().get(QUEUES, SEEN))) {
-      return;
-    }
     READ.put(context.taskAttemptId(), inbox);
     context.addTaskCompletionListener((TaskCompletionListener) done -> READ.remove(done.taskAttemptId()));
   }
@@ -40,7 +41,26 @@ public final class Handovers {
 
   /** The inbox that a task reads from; null where the shuffle is Spark's, or where its queues are not to be looked at. */
   public static Inbox<Object> inbox(TaskContext context) {
-    return READ.get(context.taskAttemptId());
+    return areSeen(SparkEnv.get().conf().get(QUEUES, SEEN)) ? READ.get(context.taskAttemptId()) : null;
+  }
+
+  /** What all shuffles of this process may hold together, beyond the room before each reader. */
+  static synchronized ShuffleMemory memory() {
+    long limitBytes = SparkEnv.get().conf().getSizeAsBytes(MEMORY, MEMORY_BY_DEFAULT);
+    if (memory == null || memory.limitBytes() != limitBytes) { // another Spark was started in this process
+      memory = new ShuffleMemory(limitBytes);
+    }
+    return memory;
+  }
+
+  /** Bytes of all rows that wait in this process. */
+  public static long heldBytes() {
+    return READ.values().stream().mapToLong(Inbox::bytes).sum();
+  }
+
+  /** What they may be at most, save that each shuffle may have one row more than that. */
+  public static long limitBytes() {
+    return memory().limitBytes() + (long) READ.size() * HandoverShuffleManager.ROOM_BYTES;
   }
 
   /** The bundle of envelopes in a row of an inbox, where it lies. */

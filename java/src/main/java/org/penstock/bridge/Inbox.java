@@ -4,6 +4,7 @@ import java.util.ArrayDeque;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongSupplier;
 
 /**
  * Rows on their way to one reader inside one JVM, in the order in which they came. Every writer has a channel with room of
@@ -71,6 +72,7 @@ public final class Inbox<T> {
   private int writersLeft;
   private boolean readerWaits;
   private long takenPutNs;
+  private volatile LongSupplier behind = () -> 0;
 
   /** `roomBytes` is what all channels together may hold without asking for more. */
   public Inbox(int writers, int roomBytes) {
@@ -155,6 +157,16 @@ public final class Inbox<T> {
   /** Of all rows that wait. */
   public long bytes() {
     return bytes;
+  }
+
+  /** From now on the reader tells how many bytes it has taken and not done with. */
+  public void setBehind(LongSupplier bytes) {
+    behind = bytes;
+  }
+
+  /** What the reader has before it: the rows that wait, and what it is not done with. */
+  public long load() {
+    return bytes + behind.getAsLong();
   }
 
   /** Shows all rows that wait, the oldest first. Nobody puts or takes meanwhile, so this is for now and then. */

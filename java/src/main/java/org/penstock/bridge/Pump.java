@@ -40,6 +40,7 @@ final class Pump implements TaskHost.Unit {
   private volatile boolean closed;
   private volatile boolean started;
   private volatile String sourceNews;
+  private volatile TaskContext context;
   private volatile Inbox<Object> inbox; // where rows wait before the feeder takes them; null if that is Spark's affair
 
   Pump(RunSpec run, UnitSpec unit, int replica, long batch, SourceOrder source) throws Exception {
@@ -66,7 +67,9 @@ final class Pump implements TaskHost.Unit {
    * which a replica that nobody sends to can do without.
    */
   void start(TaskContext context, Runnable feeder) throws Exception {
+    this.context = context;
     inbox = Handovers.inbox(context);
+    Handovers.setBehind(context, this::unacknowledgedBytes);
     this.feeder.set(feeder);
     context.addTaskCompletionListener((TaskCompletionListener) done -> close());
     agent.refresh(run.id());
@@ -140,6 +143,8 @@ final class Pump implements TaskHost.Unit {
   public void route(int place, int target, byte[] envelope) throws IOException, InterruptedException {
     if (place == Wire.REMOTE) {
       out.put(new Envelopes.Out(target, envelope));
+    } else if (place == Wire.BALANCED) {
+      out.put(Envelopes.Out.balanced(target, envelope));
     } else {
       tasks[place].deliver(List.of(envelope), System.nanoTime());
     }
@@ -148,6 +153,14 @@ final class Pump implements TaskHost.Unit {
   /** When the row that the feeder took last came. */
   long arrivedNs() {
     return inbox == null ? System.nanoTime() : inbox.takenPutNs();
+  }
+
+  private long unacknowledgedBytes() {
+    long bytes = 0;
+    for (TaskHost task : tasks) {
+      bytes += task.unacknowledgedBytes();
+    }
+    return bytes;
   }
 
   @Override
@@ -346,7 +359,8 @@ final class Pump implements TaskHost.Unit {
           return null;
         }
         if (!outs.isEmpty()) {
-          return Envelopes.rows(outs);
+          return Envelopes.rows(
+              Balance.isNeeded(outs) ? Balance.settled(outs, Handovers.loads(context)) : outs);
         }
         if (!readOnlyTask()) {
           out.awaitNews(news, deadlineNs);

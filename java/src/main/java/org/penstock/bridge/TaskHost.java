@@ -152,6 +152,11 @@ final class TaskHost {
     return queue.json(System.nanoTime());
   }
 
+  /** What the worker was given and has not acknowledged. */
+  long unacknowledgedBytes() {
+    return unacknowledged.bytes();
+  }
+
   void deliver(List<byte[]> envelopes, long arrivedNs) throws IOException, InterruptedException {
     unacknowledged.awaitRoom();
     sending.lock();

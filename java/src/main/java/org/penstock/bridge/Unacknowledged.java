@@ -41,7 +41,7 @@ public final class Unacknowledged {
   private final Deque<Entry> open = new ArrayDeque<>();
   private final Map<Place, Integer> deaths = new HashMap<>();
   private long lastSequence;
-  private long bytes;
+  private volatile long bytes; // changed by whoever has the lock
   private Place at;
   private int deathsWithoutProgress;
   private boolean released;
@@ -115,6 +115,10 @@ public final class Unacknowledged {
       }
       queue.add(entry.envelope, entry.arrivedNs);
     }
+  }
+
+  long bytes() {
+    return bytes;
   }
 
   public synchronized int size() {

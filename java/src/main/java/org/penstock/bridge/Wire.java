@@ -26,6 +26,7 @@ public final class Wire {
 
   /** Worker to bridge, data channel. */
   public static final byte OUT = 16; // i64 acknowledged, i32 target, u8 place (255: another layer), envelope
+  // At place 254 the target is a choice, u16 first partition and u16 how many; the envelope says whose turn it is.
   public static final byte ACK = 17; // i64 acknowledged
   public static final byte ENDED = 18; // JSON: final report, and the offset of a source
   public static final byte FAILED = 19; // JSON: error of the user's code under on_error="fail"
@@ -38,6 +39,7 @@ public final class Wire {
   public static final byte ALIVE = 23; // nothing to report, answered with LINK
 
   static final int REMOTE = 255;
+  static final int BALANCED = 254;
   static final int HEADER = 5;
   private static final int LIMIT = 1 << 30;
 

@@ -120,6 +120,7 @@ public final class HandoverShuffleManager extends StreamingShuffleManager {
     StreamingShuffleHandle<K, V, ?> shuffle = (StreamingShuffleHandle<K, V, ?>) handle;
     Handover handover = handover(shuffle);
     handover.countOff(context);
+    Handovers.writes(context, partition -> handover.inboxes.get(partition).load());
     return new Writer<>(handover, shuffle.dependency().partitioner(), mapId, context);
   }
 

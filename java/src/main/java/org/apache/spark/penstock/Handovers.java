@@ -3,6 +3,8 @@ package org.apache.spark.penstock;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntToLongFunction;
+import java.util.function.LongSupplier;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -24,6 +26,7 @@ public final class Handovers {
 
   private static ShuffleMemory memory;
   private static final ConcurrentHashMap<Long, Inbox<Object>> READ = new ConcurrentHashMap<>();
+  private static final ConcurrentHashMap<Long, IntToLongFunction> WRITTEN = new ConcurrentHashMap<>();
 
   /** This is the inbox of a task, as long as it runs. */
   static void reads(TaskContext context, Inbox<Object> inbox) {
@@ -42,6 +45,25 @@ public final class Handovers {
   /** The inbox that a task reads from; null where the shuffle is Spark's, or where its queues are not to be looked at. */
   public static Inbox<Object> inbox(TaskContext context) {
     return areSeen(SparkEnv.get().conf().get(QUEUES, SEEN)) ? READ.get(context.taskAttemptId()) : null;
+  }
+
+  /** The reader of a task's inbox tells how many bytes it has taken and not done with. */
+  public static void setBehind(TaskContext context, LongSupplier bytes) {
+    Inbox<Object> inbox = READ.get(context.taskAttemptId());
+    if (inbox != null) {
+      inbox.setBehind(bytes);
+    }
+  }
+
+  /** A task writes to a shuffle of which it is known how many bytes each partition has before it. */
+  static void writes(TaskContext context, IntToLongFunction loads) {
+    WRITTEN.put(context.taskAttemptId(), loads);
+    context.addTaskCompletionListener((TaskCompletionListener) done -> WRITTEN.remove(done.taskAttemptId()));
+  }
+
+  /** How many bytes each partition has before it that a task writes to: as good as none where nobody knows. */
+  public static IntToLongFunction loads(TaskContext context) {
+    return WRITTEN.getOrDefault(context.taskAttemptId(), partition -> 0);
   }
 
   /** What all shuffles of this process may hold together, beyond the room before each reader. */

@@ -55,14 +55,17 @@ def test_after_a_scale_up_new_items_pass_over_what_waits(
     job = ps.run(flow)
     job.set_measure_every("0.5 s")
 
-    def waiting() -> float:
-        return job.snapshot(1.0).tasks["held"].backlog_total or 0.0
+    def all_went_on() -> bool:
+        """All is sent, and nothing waits before the second replica."""
+        queues = job.snapshot(1.0).stream("numbers->held").channels or []
+        idle = all(channel.receiver == 0 for channel in queues)
+        return job.metrics().tasks["numbers"].items_out == COUNT and idle
 
     try:
         wait_for(task.began.exists)
         time.sleep(0.2)
         job.set_active("held", 2)
-        wait_for(lambda: 1 + waiting() + len(collector.items()) == COUNT)
+        wait_for(all_went_on)
     finally:
         task.gate.touch()
     assert job.await_termination(60)

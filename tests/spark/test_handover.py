@@ -143,19 +143,28 @@ def test_what_waits_is_known_by_channel(spark: SparkSession, collector: Collecto
     def waiting() -> Any:
         return job.snapshot(1.0).stream("numbers->held").queue
 
-    wait_for(lambda: waiting() is not None and waiting().items == count - receivers)
+    def all_wait() -> bool:
+        sent, queue = job.metrics().tasks["numbers"], waiting()
+        all_sent = sent.items_out == count and queue is not None
+        return all_sent and queue.envelopes == sent.envelopes_out - receivers
+
+    wait_for(all_wait)
     snapshot = job.snapshot(1.0)
     stream = snapshot.stream("numbers->held")
-    assert snapshot.tasks["held"].backlog_total == count - receivers
     assert stream.queue is not None
-    assert stream.queue.envelopes == count - receivers, "items travel at once, each in an envelope"
+    assert snapshot.tasks["held"].backlog_total == stream.queue.items
+    # One each, unless the source was late: then it sends what is due together.
+    assert count - 100 < (stream.queue.items or 0) <= count - receivers
     assert stream.channels is not None
     ends = [(channel.sender, channel.receiver) for channel in stream.channels]
     assert ends == [(0, 0), (0, 1), (1, 0), (1, 1)]
     for channel in stream.channels:
         assert channel.queue is not None
-        assert count / 4 - 1 <= (channel.queue.items or 0) <= count / 4
+        assert abs((channel.queue.items or 0) - count / 4) < 100
         assert (channel.queue.bytes or 0) > 26 * (channel.queue.items or 0), "headers at least"
+    (held,) = job.metrics().shuffle.values()
+    assert 0 <= held.bytes <= held.limit_bytes
+    assert held.limit_bytes == (128 << 20) + 3 * (256 << 10), "before two replicas and a sink"
     age_ms = stream.queue.age_ms or 0.0
     wait_for(lambda: waiting().age_ms >= age_ms + 500)
     gate.touch()
@@ -193,9 +202,9 @@ def deflated(pair: tuple[Any, bytes]) -> Any:
 @in_one_process
 def test_items_larger_than_the_memory_arrive(spark: SparkSession, collector: Collector) -> None:
     """Six large ones wait for the memory of a third of one at the same time, in two shuffles."""
-    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext._jsc
     setting = "spark.penstock.shuffle.memory"
-    conf = jvm.org.apache.spark.SparkEnv.get().conf()
+    conf = context.sc().conf()
     usual = conf.get(setting)
     conf.set(setting, "1m")
     try:
@@ -203,12 +212,7 @@ def test_items_larger_than_the_memory_arrive(spark: SparkSession, collector: Col
         source = flow.source(numbered(24, rate=1000), name="numbers")
         large = source.map(inflated, name="inflated", parallelism=3).map(same, name="same", parallelism=3)
         large.map(deflated, name="deflated", parallelism=2).sink(collector, name="out")
-        job = ps.run(flow)
-        wait_for(lambda: bool(job.metrics().shuffle))
-        (held,) = job.metrics().shuffle.values()
-        assert job.await_termination(60)
+        assert ps.run(flow).await_termination(60)
     finally:
         conf.set(setting, usual)
-    # 1 + 3 + 3 + 2 + 1 replicas of which all but the source's have room.
-    assert held.limit_bytes == (1 << 20) + 9 * (256 << 10)
     assert_exactly_once(collector.items(), 24)

@@ -121,7 +121,7 @@ def test_a_report_is_not_put_off_by_what_is_heard(driver: Driver) -> None:
     while not inbox.wait(0) and time.monotonic() < deadline:
         ours.sendall(wire.frame(wire.JOINED))
         time.sleep(0.001)
-    assert [bytes(body) for _, body in inbox.frames()] == [b"another"]
+    assert [wire.read_report(body) for _, body in inbox.frames()] == [(7, b"another")]
 
 
 def test_orders_are_heard_however_they_are_cut_up(driver: Driver) -> None:

@@ -24,7 +24,7 @@ public final class Handovers {
   private static final String MEMORY_BY_DEFAULT = "128m";
   private static final int PAYLOAD = 1; // the column of a row that holds its envelopes
 
-  private static ShuffleMemory memory;
+  private static volatile ShuffleMemory memory;
   private static final ConcurrentHashMap<Long, Inbox<Object>> READ = new ConcurrentHashMap<>();
   private static final ConcurrentHashMap<Long, IntToLongFunction> WRITTEN = new ConcurrentHashMap<>();
 
@@ -80,9 +80,10 @@ public final class Handovers {
     return READ.values().stream().mapToLong(Inbox::bytes).sum();
   }
 
-  /** What they may be at most, save that each shuffle may have one row more than that. */
+  /** What they may be at most, save that each shuffle may have one row more than that; 0 before there is any shuffle. */
   public static long limitBytes() {
-    return memory().limitBytes() + (long) READ.size() * HandoverShuffleManager.ROOM_BYTES;
+    ShuffleMemory known = memory; // Spark may be gone when this is asked
+    return known == null ? 0 : known.limitBytes() + (long) READ.size() * HandoverShuffleManager.ROOM_BYTES;
   }
 
   /** The bundle of envelopes in a row of an inbox, where it lies. */

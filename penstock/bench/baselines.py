@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,10 +50,10 @@ class Rows:
         return LatencySummary.of(latency_ms, lost=lost, duplicated=duplicated)
 
 
-def bench_session(slots: int) -> SparkSession:
+def bench_session(slots: int, conf: Mapping[str, str] | None = None) -> SparkSession:
     """Penstock's own session, in which Spark's Python workers run this interpreter too."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return session(slots=slots, conf={"spark.jars": str(BENCH_JAR)})
+    return session(slots=slots, conf={**(conf or {}), "spark.jars": str(BENCH_JAR)})
 
 
 def jvm_hop(width: int) -> Shape:

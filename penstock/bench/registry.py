@@ -16,6 +16,7 @@ BENCHES = {
     "overhead": "penstock.bench.overhead",
     "switch": "penstock.bench.switch",
     "boundary": "penstock.bench.boundary",
+    "shuffle": "penstock.bench.shuffle",
     "commits": "penstock.bench.commits",
     "simulator": "penstock.bench.simulator",
     "policies": "penstock.bench.policies",

@@ -12,7 +12,7 @@ from penstock.cli.changes import changed_settings, reasons
 from penstock.control.decision_log import Entry
 from penstock.policy.decision import Decision
 from penstock.policy.measured import sequence_latency_ms
-from penstock.stats.snapshot import Snapshot
+from penstock.stats.snapshot import QueueStats, Snapshot
 
 _ARROW = "→"
 _BAR = 20
@@ -73,14 +73,20 @@ def _tasks(snapshot: Snapshot, decision: Decision) -> Table:
 
 
 def _streams(snapshot: Snapshot, decision: Decision) -> Table:
-    table = _table("stream", "latency ms", "of it batching", "batch lifetime ms")
+    table = _table(
+        "stream", "latency ms", "of it batching", "batch lifetime ms", "waiting", "KiB", "oldest ms"
+    )
     for stream in snapshot.streams:
         lifetime_ms = stream.batch_lifetime_ms
+        queue = QueueStats() if stream.queue is None else stream.queue
         table.add_row(
             stream.name,
             _number(stream.latency_ms),
             _number(stream.output_batch_ms),
             _moved(_number(lifetime_ms), _number(decision.batch_lifetime_ms.get(stream.name, lifetime_ms))),
+            _number(queue.items, digits=0),
+            _number(None if queue.bytes is None else queue.bytes / 1024, digits=1),
+            _number(queue.age_ms, digits=1),
         )
     return table
 

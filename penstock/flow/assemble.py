@@ -76,6 +76,7 @@ def _stream(flow: str, tasks: Mapping[str, Task], link: Link, *, ids: bool) -> S
         batch_lifetime_ms=wire.batch_lifetime_ms or 0.0,
         batch_bytes=wire.batch_bytes or DEFAULT_BATCH_BYTES,
         defaults=tuple(setting for setting, value in unsaid.items() if value is None),
+        balanced=wire.balanced,
     )
 
 

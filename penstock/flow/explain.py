@@ -108,7 +108,7 @@ def _stream(layout: Layout, stream: Stream) -> list[str]:
 
 def _wiring(stream: Stream) -> str:
     if stream.key is None:
-        return stream.wiring
+        return f"{stream.wiring}, balanced" if stream.balanced else stream.wiring
     return "key: item id" if stream.key is ITEM_ID else f"key: {own_name(stream.key) or 'a lambda'}"
 
 

@@ -101,7 +101,8 @@ class Task:
 class Stream:
     """The items of one output of `sender` on their way to `receiver`.
 
-    With `keeps_ids` they keep the ids that the sender gives them, instead of getting their own.
+    With `keeps_ids` they keep the ids that the sender gives them, instead of getting their own. `balanced` is
+    for round robin: a replica with a long queue is passed over.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Stream:
     batch_bytes: int = DEFAULT_BATCH_BYTES
     defaults: tuple[str, ...] = ()
     keeps_ids: bool = False
+    balanced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ class Wire:
     codec: Codec | None = None
     batch_lifetime_ms: float | None = None
     batch_bytes: int | None = None
+    balanced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class Output(Generic[Item_co]):
     def round_robin(self) -> "Output[Item_co]":
         """Each item to one replica, in turn (the default)."""
         return self._wired("round_robin")
+
+    def balanced(self) -> "Output[Item_co]":
+        """Each item to one replica, in turn, but for replicas before which more waits than before others."""
+        wired = self._wired("round_robin")
+        return replace(wired, wire=replace(wired.wire, balanced=True))
 
     def by_key(self, key: Callable[[Item_co], Hashable]) -> "Output[Item_co]":
         """All items with the same `key(item)` to the same replica."""

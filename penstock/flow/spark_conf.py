@@ -78,6 +78,16 @@ CONF: Final = (
         "a driver killed in its first commit leaves a torn file, which must not block the next start",
         fixed=True,
     ),
+    ConfEntry(
+        "spark.penstock.shuffle.memory",
+        "128m",
+        "what rows that wait may hold in a process beyond 256 KiB before each replica",
+    ),
+    ConfEntry(
+        "spark.penstock.queues",
+        "seen",
+        'queue waits and backlogs are what queues hold; "counted": what replicas say they sent and did',
+    ),
     ConfEntry("spark.locality.wait", "0", "a batch starts at once, wherever there is room"),
     ConfEntry("spark.driver.host", "127.0.0.1", "the driver is reached from this machine only"),
     ConfEntry("spark.driver.bindAddress", "127.0.0.1", "the driver is reached from this machine only"),

@@ -19,6 +19,7 @@ from penstock.observe.reported import Metrics, TaskMetrics
 from penstock.observe.view import View
 from penstock.policy.measured import sequence_latency_ms
 from penstock.stats.snapshot import Snapshot, StreamStats, TaskStats
+from penstock.wire.reports import ShuffleHeld
 
 _SHORTEST_S = 1.0
 
@@ -124,6 +125,21 @@ STREAM_GAUGES: tuple[tuple[str, str, StreamGauge], ...] = (
         "From leaving a task to entering the next.",
         lambda stream: _seconds(stream.latency_ms),
     ),
+    (
+        "queue_items",
+        "Items that wait before its receivers.",
+        lambda stream: None if stream.queue is None else stream.queue.items,
+    ),
+    (
+        "queue_bytes",
+        "Bytes of the envelopes that wait before its receivers.",
+        lambda stream: None if stream.queue is None else stream.queue.bytes,
+    ),
+    (
+        "queue_age_seconds",
+        "How long the oldest of them has waited.",
+        lambda stream: None if stream.queue is None else _seconds(stream.queue.age_ms),
+    ),
 )
 
 
@@ -134,8 +150,14 @@ FLOW_TOTALS: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
 )
 
 
+SHUFFLE_GAUGES: tuple[tuple[str, str, Callable[[ShuffleHeld], float]], ...] = (
+    ("bytes", "Bytes of the rows that wait between tasks.", lambda held: held.bytes),
+    ("limit_bytes", "How many they may be.", lambda held: held.limit_bytes),
+)
+
+
 def totals(metrics: Metrics) -> Iterator[Metric]:
-    """What only grows: items, failures, and the latency of samples from due time to each sink."""
+    """What only grows: items, failures, the latency of samples from due time to each sink; and what waits."""
     for name, text, of_flow in FLOW_TOTALS:
         counter = CounterMetricFamily(f"penstock_{name}", text)
         counter.add_metric([], of_flow(metrics))
@@ -145,6 +167,11 @@ def totals(metrics: Metrics) -> Iterator[Metric]:
         for task, numbers in metrics.tasks.items():
             family.add_metric([task], total(numbers))
         yield family
+    for name, text, of_shuffle in SHUFFLE_GAUGES:
+        gauge = _Gauge(f"penstock_executor_shuffle_{name}", text, "executor")
+        for executor, held in metrics.shuffle.items():
+            gauge.add(executor, of_shuffle(held))
+        yield gauge.family
     latency = SummaryMetricFamily(
         "penstock_sink_latency_seconds", "Of sampled items, from due time to the sink.", labels=["sink"]
     )

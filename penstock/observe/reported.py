@@ -10,7 +10,7 @@ import msgspec
 from penstock.stats.report import ChannelReport, ReplicaReport
 from penstock.stats.sketch import Sketch
 from penstock.stats.summary import Summary, merge_all, summarise_executors
-from penstock.wire.reports import Failure, Report, Said, WorkerReport
+from penstock.wire.reports import Failure, QueuedChannel, Report, Said, ShuffleHeld, WorkerReport
 
 
 @dataclass(slots=True)
@@ -33,7 +33,8 @@ class Metrics:
     """A moment of a flow: every task's totals, and the latency of samples from due time to each sink.
 
     `restarts` is how often the flow was started again, `down_s` for how long it did not run, `replayed` how
-    many items came after the last commit each time, and were read again.
+    many items came after the last commit each time, and were read again. `shuffle` is what waits between
+    tasks by executor, where the shuffle is Penstock's.
     """
 
     tasks: dict[str, TaskMetrics]
@@ -41,6 +42,7 @@ class Metrics:
     restarts: int = 0
     down_s: float = 0.0
     replayed: int = 0
+    shuffle: dict[str, ShuffleHeld] = field(default_factory=dict)
 
 
 class Seen(NamedTuple):
@@ -136,6 +138,8 @@ class Reported:
         self._living: dict[_Process, _Tasks] = {}
         self._leaving: dict[_Process, _Tasks] = {}  # gone, but a last report may still be on another way
         self._past: dict[str, _Totals] = {}
+        self._waiting: dict[tuple[str, int], tuple[_Process, list[QueuedChannel]]] = {}
+        self._held: dict[str, ShuffleHeld] = {}
         self._windows: list[Window] = []
         self._lock = threading.Lock()  # one thread collects reports, others look at them
 
@@ -164,11 +168,16 @@ class Reported:
             if process is None:
                 process = self._living.setdefault(who, {})
             process[worker.task, worker.serial] = worker
+            if report.queue is not None:
+                self._waiting[worker.task, worker.replica] = (who, report.queue)
+            if report.shuffle is not None:
+                self._held[executor] = report.shuffle
         if report.restarted is not None:
             self._past.setdefault(report.restarted.task, _Totals()).restarts += 1
         if report.gone is not None:
             for who in [who for who in self._living if who[:2] == (executor, report.gone)]:
                 self._leaving[who] = self._living.pop(who)
+                self._waiting = {at: told for at, told in self._waiting.items() if told[0] != who}
             while len(self._leaving) > _LEAVING:
                 for worker in self._leaving.pop(next(iter(self._leaving))).values():
                     self._past.setdefault(worker.task, _Totals()).add(worker)
@@ -181,6 +190,8 @@ class Reported:
                     self._past.setdefault(worker.task, _Totals()).add(worker)
             self._living.clear()
             self._leaving.clear()
+            self._waiting.clear()
+            self._held.clear()
 
     def window(self) -> Window:
         """Of what is measured from now on; everybody who wants to look at intervals of their own has one."""
@@ -199,6 +210,11 @@ class Reported:
         for worker in single:
             totals.setdefault(worker.task, _Totals()).add(worker)
         return totals
+
+    def waiting(self) -> dict[tuple[str, int], list[QueuedChannel]]:
+        """What waits before each replica, by task and number, as far as that is known."""
+        with self._lock:
+            return {at: queue for at, (_, queue) in self._waiting.items()}
 
     def backlog(self, inputs: Mapping[str, str]) -> dict[str, int]:
         """Items sent to each task and not processed by it; `inputs` says who receives each stream."""
@@ -222,4 +238,6 @@ class Reported:
             for (_, pid, _), process in self._living.items():
                 for name in {task for task, _ in process}:
                     tasks[name].processes.append(pid)
-        return Metrics(tasks, {name: total.latency for name, total in totals.items() if total.latency.count})
+            held = dict(self._held)
+        latency = {name: total.latency for name, total in totals.items() if total.latency.count}
+        return Metrics(tasks, latency, shuffle=held)

@@ -6,6 +6,7 @@ from penstock.flow.chains import all_chains
 from penstock.flow.graph import Constraint
 from penstock.flow.layers import Layout
 from penstock.observe.outside import Outside
+from penstock.observe.queues import with_queues
 from penstock.observe.reported import Reported
 from penstock.policy.held import Judge
 from penstock.stats.observed import observed
@@ -46,7 +47,8 @@ class View:
         )
         receivers = {stream.name: stream.receiver for stream in layout.graph.streams}
         complete = self._outside.complete(snapshot, layout, self._reported.backlog(receivers), seen.passed_ms)
-        return self._judge.judged(complete)
+        names = [stream.name for stream in layout.graph.streams]
+        return self._judge.judged(with_queues(complete, names, self._reported.waiting()))
 
     def constraints(self) -> tuple[Constraint, ...]:
         """Those of the flow, with the bounds they have now."""

@@ -39,6 +39,7 @@ class QueueStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What waits at the end of the interval; the age is that of the item that has waited longest."""
 
     items: Amount | None = None
+    envelopes: Amount | None = None
     bytes: Amount | None = None
     age_ms: Amount | None = None
 

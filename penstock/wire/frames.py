@@ -26,6 +26,8 @@ ALIVE = 23
 
 REMOTE = 255
 """The place of an envelope that leaves its unit."""
+BALANCED = 254
+"""The place of one whose receiver the bridge may choose, because it sees the queues."""
 
 _LENGTH = Struct("<I")
 _HEAD = Struct("<IB")
@@ -34,6 +36,9 @@ _VERDICT = Struct("<II")
 _OUT = Struct("<IBqiB")
 _ACK = Struct("<IBq")
 _AT = Struct("<IBqI")
+_TAKEN = Struct("<q")
+_PARTITION = Struct("<i")
+_PARTITION_AT = 4  # in an envelope
 _TIMEVAL = Struct("@ll")
 _RECEIVE_BYTES = 1 << 16
 
@@ -118,12 +123,24 @@ def out_frame(acknowledged: int, target: int, place: int, envelope: bytes) -> by
     return _OUT.pack(14 + len(envelope), OUT, acknowledged, target, place) + envelope
 
 
+def choice_of(first: int, count: int) -> int:
+    """The target of an envelope at the place BALANCED: one of `count` partitions from the first on."""
+    return first | count << 16
+
+
 def read_out(data: bytes) -> tuple[int, memoryview] | None:
-    """The partition and the envelope of an OUT frame, as the bridge reads it; None if it is another frame."""
+    """The partition and the envelope of an OUT frame, as the bridge reads it; None if it is another frame.
+
+    Of a balanced stream it is the partition whose turn it is.
+    """
     if data[_LENGTH.size] != OUT:
         return None
-    _, _, _, target, _ = _OUT.unpack_from(data)
-    return target, memoryview(data)[_OUT.size :]
+    _, _, _, target, place = _OUT.unpack_from(data)
+    envelope = memoryview(data)[_OUT.size :]
+    if place == BALANCED:
+        first, count = target & 0xFFFF, max(1, target >> 16)
+        target = first + (_PARTITION.unpack_from(envelope, _PARTITION_AT)[0] - first) % count
+    return target, envelope
 
 
 def ack_frame(acknowledged: int, mark: bytes = b"") -> bytes:
@@ -134,6 +151,16 @@ def ack_frame(acknowledged: int, mark: bytes = b"") -> bytes:
 def at_frame(sequence: int, item: int) -> bytes:
     """About to touch this item."""
     return _AT.pack(13, AT, sequence, item)
+
+
+def report_frame(taken: int, report: bytes) -> bytes:
+    """A report, as JSON, and the input that was taken last: what waits behind it the bridge knows."""
+    return frame(REPORT, _TAKEN.pack(taken) + report)
+
+
+def read_report(body: bytes | memoryview) -> tuple[int, bytes]:
+    """The input that was taken last, and the report."""
+    return _TAKEN.unpack_from(body)[0], bytes(body[_TAKEN.size :])
 
 
 def read_data(body: memoryview) -> tuple[int, int, Careful | None, memoryview]:

@@ -47,11 +47,33 @@ class Failure(msgspec.Struct, frozen=True):
         return f'flow "{flow}", task "{self.task}", replica {self.replica}: {self.problem}'
 
 
+class QueuedChannel(msgspec.Struct, frozen=True, array_like=True):
+    """What waits of one channel before a replica: the number of its stream, and the sending replica.
+
+    The age is that of the envelope that has waited longest.
+    """
+
+    stream: int
+    sender: int
+    envelopes: int
+    items: int
+    bytes: int
+    age_ms: float
+
+
+class ShuffleHeld(msgspec.Struct, frozen=True, array_like=True):
+    """What the rows that wait in the shuffles of an executor hold, and may hold."""
+
+    bytes: int
+    limit_bytes: int
+
+
 class Report(msgspec.Struct, frozen=True):
     """One report: of a worker, with what its last interval showed, or of one of the other three events.
 
     `gone` is the process id of a worker that says nothing more. `passed_ms` are sketches of how long the
-    tagged items of the interval took that left the sequence of a constraint here.
+    tagged items of the interval took that left the sequence of a constraint here. `queue` is what waits
+    before the worker now, `shuffle` what waits in all of its executor, None where nobody knows.
     """
 
     worker: WorkerReport | None = None
@@ -62,6 +84,8 @@ class Report(msgspec.Struct, frozen=True):
     channels: list[ChannelReport] = []
     passed_ms: dict[str, dict[str, Any]] = {}
     chained: "list[Report]" = []
+    queue: list[QueuedChannel] | None = None
+    shuffle: ShuffleHeld | None = None
 
 
 class Said(msgspec.Struct, frozen=True):

@@ -17,6 +17,11 @@ class StreamRoute(msgspec.Struct, frozen=True):
     local: bool
     via: int | None = None
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether the next shuffle takes an envelope to its receiver."""
+        return not self.local and self.via is None
+
     def address(self, replica: int) -> Address:
         """Where a replica is."""
         return Address(self.layer, self.first + replica, self.place)

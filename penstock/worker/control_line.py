@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import msgspec
 
-from penstock.wire.frames import ALIVE, JOINED, LINK, REPORT, SWITCHES, ChannelClosed, Inbox, frame
+from penstock.wire.frames import ALIVE, JOINED, LINK, SWITCHES, ChannelClosed, Inbox, frame, report_frame
 from penstock.wire.orders import Link, Switches
 from penstock.worker.lease import Lease, leave
 
@@ -33,6 +33,7 @@ class ControlLine(threading.Thread):
         on_link: Callable[[Link], None],
         lease: Lease,
         report: Callable[[], bytes],
+        taken: Callable[[], int],
         report_every_s: float,
     ) -> None:
         super().__init__(name="penstock-control", daemon=True)
@@ -43,6 +44,7 @@ class ControlLine(threading.Thread):
         self._on_link = on_link
         self._lease = lease
         self._report = report
+        self._taken = taken
         self._report_every_ns = round(report_every_s * 1e9)
 
     def report_every(self, seconds: float) -> None:
@@ -66,7 +68,7 @@ class ControlLine(threading.Thread):
             now_ns = time.monotonic_ns()
             self._lease.check(now_ns)
             if reported_ns is None or now_ns - reported_ns >= self._report_every_ns:
-                self._control.sendall(frame(REPORT, self._report()))
+                self._control.sendall(report_frame(self._taken(), self._report()))
                 reported_ns = asked_ns = now_ns
             elif now_ns - asked_ns >= _ASK_EVERY_NS:
                 self._control.sendall(frame(ALIVE))

@@ -18,7 +18,7 @@ from penstock.flow.record import Metadata
 from penstock.flow.sequences import Place
 from penstock.wire.codecs import coder_of
 from penstock.wire.envelope import Address, Tag, encode
-from penstock.wire.frames import ack_frame, out_frame
+from penstock.wire.frames import BALANCED, ack_frame, choice_of, out_frame
 from penstock.wire.ids import ItemId, stream_code
 from penstock.wire.keys import key_group, owner
 from penstock.wire.routes import StreamRoute
@@ -92,6 +92,7 @@ class OutStream:
         self.sent_count = 0
         self._outbox = outbox
         self._turn = 0
+        self._balances_from: int | None = None
         self.put: Callable[[Any], None] = {
             "round_robin": self._put_in_turn,
             "key": self._put_by_key,
@@ -103,11 +104,16 @@ class OutStream:
     def lay(self, route: StreamRoute, active: int) -> None:
         """Take up the addresses of a batch; nothing is open at that time."""
         self.pool = [Channel(route, replica) for replica in range(route.pool)]
+        self._balances_from = route.first if self.spec.balanced and route.is_direct else None
         self.activate(active)
 
     def activate(self, count: int) -> None:
         """From the next item on, send to the first `count` replicas. One assignment, so no lock."""
         self.active = tuple(self.pool[: max(1, count)])
+        if self._balances_from is not None:
+            choice = choice_of(self._balances_from, len(self.active))
+            for channel in self.pool:
+                channel.target, channel.place = choice, BALANCED
 
     @property
     def takes_many(self) -> bool:

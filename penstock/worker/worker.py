@@ -44,6 +44,9 @@ from penstock.worker.sourcing import Sourcing
 
 _ACK_IDLE_S = 0.05
 _ACK_EVERY = 64
+# Where senders prefer short queues they must be told soon what is done.
+_ACK_EVERY_BALANCED = 8
+_ACK_AT_ONCE_BYTES = 2048
 _CHAIN_CHECK_S = 0.1
 _SWITCH_INTERVAL_S = 0.0005
 _PR_SET_TIMERSLACK = 29
@@ -95,6 +98,10 @@ class Worker:
             refuse = self._head.failures.result_failed
             self._sourcing = Sourcing(self._head.task, self._outbox, self._head.measured, refuse=refuse)
         self._unacknowledged = 0
+        balanced = any(stream.balanced for stream in graph.streams if stream.receiver == order.task)
+        self._ack_every = _ACK_EVERY_BALANCED if balanced else _ACK_EVERY
+        self._ack_at_once_bytes = _ACK_AT_ONCE_BYTES if balanced else sys.maxsize
+        self._taken = 0
         self._shipper = Shipper(self._outbox)
         self._lease = Lease(order.link)
         self._line = ControlLine(
@@ -104,6 +111,7 @@ class Worker:
             on_link=self._hear_of_driver,
             lease=self._lease,
             report=self._report,
+            taken=lambda: self._taken,
             report_every_s=order.switches.measure_every_s,
         )
 
@@ -130,6 +138,7 @@ class Worker:
         self._lease.renew(order.link)
         self._hear_of_driver(order.link)
         self._outbox.begin_batch()
+        self._taken = 0
         self._lay(order)
         if self._sourcing is None:
             last = self._run_task()
@@ -256,7 +265,7 @@ class Worker:
         except EnvelopeError as problem:
             self._head.failures.broken("reading an envelope", problem)
             return
-        outbox.current_input = sequence
+        outbox.current_input = self._taken = sequence
         intake, calls = self._intake, self._calls
         if calls is not None:
             calls.begin_input(sequence)
@@ -279,14 +288,15 @@ class Worker:
         useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
         self._head.measured.envelope_done(envelope, arrived_ns, useful_ns)
         self._unacknowledged += 1
-        if careful is not None or self._unacknowledged >= _ACK_EVERY:
+        is_large = len(data) >= self._ack_at_once_bytes
+        if careful is not None or is_large or self._unacknowledged >= self._ack_every:
             self._acknowledge()
 
     def _work_off_batches(self) -> None:
         """A task that takes lists takes what is at hand now."""
         if isinstance(self._intake, BatchIntake):
             self._unacknowledged += self._intake.work_off()
-            if self._unacknowledged >= _ACK_EVERY:
+            if self._unacknowledged >= self._ack_every:
                 self._acknowledge()
 
     def _process_carefully(

@@ -46,6 +46,15 @@ def test_wirings(view: Callable[[Output[Any]], Output[Any]], wiring: str) -> Non
     assert stream.key is (hash if wiring == "key" else None)
 
 
+def test_balanced_is_round_robin_with_an_eye_on_queues() -> None:
+    stream = stream_of(numbers().balanced().batched("20 ms"))
+    assert (stream.wiring, stream.balanced) == ("round_robin", True)
+    assert "wiring" not in stream.defaults
+    assert not stream_of(numbers().round_robin()).balanced
+    with pytest.raises(FlowError, match="already wired round_robin"):
+        numbers().balanced().broadcast()
+
+
 def test_views_combine_and_leave_the_output_alone() -> None:
     plain = numbers()
     view = plain.by_key(hash).batched(timedelta(milliseconds=20), bytes=100).coded("bytes")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.observe.reported import Reported
 from penstock.stats.sketch import Sketch
-from penstock.wire.reports import Failure
+from penstock.wire.reports import Failure, QueuedChannel
 
 
 def said(executor: str = "e1", **report: Any) -> bytes:
@@ -291,3 +291,25 @@ def test_latencies_of_sequences_are_put_together_and_taken_once() -> None:
     found = window.take().passed_ms["fast"]
     assert (found.count, found.mean) == (2, 3.0)
     assert window.take().passed_ms == {}
+
+
+def test_what_waits_is_that_of_the_last_report_of_a_living_process() -> None:
+    reported = Reported()
+    first, last = [0, 1, 3, 30, 900, 5.5], [0, 1, 1, 10, 300, 1.5]
+    for queue in ([first], [last]):
+        reported.add(said(worker=totals("t", 2, 1), queue=queue))
+    reported.add(said(worker=totals("t", 0, 2), queue=[]))
+    reported.add(said(worker=totals("t", 1, 3)))
+    assert reported.waiting() == {("t", 2): [QueuedChannel(0, 1, 1, 10, 300, 1.5)], ("t", 0): []}
+    reported.add(said(gone=1))
+    assert reported.waiting() == {("t", 0): []}, "of replica 1 nobody knows, and replica 2 is gone"
+    reported.all_gone()
+    assert reported.waiting() == {}
+
+
+def test_a_successor_that_reported_first_keeps_its_queue() -> None:
+    reported = Reported()
+    reported.add(said(worker=totals("t", 0, 1), queue=[]))
+    reported.add(said(worker=totals("t", 0, 2), queue=[[0, 0, 1, 1, 30, 1.0]]))
+    reported.add(said(gone=1))
+    assert reported.waiting() == {("t", 0): [QueuedChannel(0, 0, 1, 1, 30, 1.0)]}

@@ -104,11 +104,10 @@ def constants(text: str, kind: str) -> dict[str, int]:
 def test_frame_kinds_are_the_same_on_both_sides() -> None:
     theirs = constants(java("Wire"), "byte")
     ours = {name: value for name, value in vars(wire).items() if name.isupper() and not name.startswith("_")}
-    remote = ours.pop("REMOTE")
+    places = {name: ours.pop(name) for name in ("REMOTE", "BALANCED")}
     assert ours == theirs
     assert len(set(theirs.values())) == len(theirs)
-    assert constants(java("Wire"), "int")["REMOTE"] == remote
-    assert constants(java("Wire"), "int")["HEADER"] == len(wire.frame(wire.END))
+    assert constants(java("Wire"), "int") == {**places, "HEADER": len(wire.frame(wire.END))}
 
 
 def test_the_prefix_of_an_envelope_is_where_the_bridge_reads_it() -> None:
@@ -126,6 +125,16 @@ def test_the_prefix_of_an_envelope_is_where_the_bridge_reads_it() -> None:
     assert found is not None, "Envelopes.partition reads the partition in another way"
     start, length = map(int, found.groups())
     assert int.from_bytes(data[start : start + length], "little") == address.partition
+
+
+def test_what_waits_is_counted_by_the_fields_of_envelopes() -> None:
+    places = constants(java("Queue"), "int")
+    address = envelope.Address(layer=1, partition=2, place=3)
+    data = envelope.encode(address, 0x0102, 0x0304, 0, b"", 0x05060708, 0)
+    assert len(data) == places["HEADER"]
+    for name, size, value in (("STREAM", 2, 0x0102), ("SENDER", 2, 0x0304), ("ITEMS", 4, 0x05060708)):
+        at = places[name]
+        assert int.from_bytes(data[at : at + size], "little") == value
 
 
 def test_columns_of_layers_begin_alike() -> None:

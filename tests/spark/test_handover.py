@@ -1,6 +1,8 @@
 """The shuffle of one process: rows are handed over, each writer has room of its own, and nothing stays."""
 
 import os
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +14,22 @@ from tests.spark.items import assert_exactly_once, numbered
 from tests.spark.test_crashes import same, wait_for
 
 pytestmark = pytest.mark.spark
+in_one_process = pytest.mark.skipif("PENSTOCK_TEST_MASTER" in os.environ, reason="executors of their own")
 
 
 def inbox(spark: SparkSession, writers: int, room_bytes: int) -> Any:
     jvm: Any = spark._jvm
     return jvm.org.penstock.bridge.Inbox(writers, room_bytes)
+
+
+def share(spark: SparkSession, memory_bytes: int = 1 << 30) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.penstock.bridge.ShuffleMemory(memory_bytes).share()
+
+
+def sender(spark: SparkSession, memory: Any, ahead_bytes: int = 0) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.penstock.bridge.Sender(memory, ahead_bytes)
 
 
 def drained(box: Any) -> list[Any]:
@@ -28,7 +41,7 @@ def drained(box: Any) -> list[Any]:
 
 def test_rows_are_taken_in_their_order_until_all_writers_have_ended(spark: SparkSession) -> None:
     box = inbox(spark, 2, 1000)
-    first, second = box.channel(), box.channel()
+    first, second = (box.channel(sender(spark, share(spark))) for _ in range(2))
     assert first.put("a", 10, 0)
     assert second.put("b", 10, 0)
     first.end()
@@ -43,7 +56,7 @@ def test_rows_are_taken_in_their_order_until_all_writers_have_ended(spark: Spark
 
 def test_a_writer_whose_room_is_full_holds_nobody_else_back(spark: SparkSession) -> None:
     box = inbox(spark, 2, 200)
-    fast, slow = box.channel(), box.channel()
+    fast, slow = (box.channel(sender(spark, share(spark))) for _ in range(2))
     assert fast.put("large", 5000, 0), "an empty channel takes any row"
     assert not fast.put("more", 1, 0)
     assert not fast.put("more", 1, 20), "nor does it get room by waiting"
@@ -55,13 +68,111 @@ def test_a_writer_whose_room_is_full_holds_nobody_else_back(spark: SparkSession)
     assert drained(box) == ["a", "b", "more"]
 
 
+def filled(channel: Any) -> int:
+    """How many rows of 10 bytes it takes."""
+    count = 0
+    while channel.put(count, 10, 0):
+        count += 1
+    return count
+
+
+def test_a_writer_goes_on_to_others_when_a_channel_is_full(spark: SparkSession) -> None:
+    """What it may have waiting is shared: a full channel holds as much of it as is left for the others."""
+    writer = sender(spark, share(spark), ahead_bytes=120)
+    boxes = [inbox(spark, 1, 100) for _ in range(3)]
+    slow, slower, third = (box.channel(writer) for box in boxes)
+    assert filled(slow) == 10 + 6
+    assert filled(slower) == 10 + 3
+    assert filled(third) == 10 + 2, "there is always something left"
+    assert len(drained(boxes[0])) == 16
+    assert filled(slow) > 10, "what was taken may be used again"
+
+
+def test_rows_that_are_larger_than_the_memory_pass_one_at_a_time(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    memory = jvm.org.penstock.bridge.ShuffleMemory(100)
+    shuffle, other = memory.share(), memory.share()
+    boxes = [inbox(spark, 1, 50) for _ in range(3)]
+    first, second = (box.channel(sender(spark, shuffle)) for box in boxes[:2])
+    behind = boxes[2].channel(sender(spark, other))
+    assert first.put("large", 5000, 0)
+    assert memory.heldBytes() == 4950
+    assert second.put("small", 50, 0), "what fits into the room of its channel needs no memory"
+    assert drained(boxes[1]) == ["small"]
+    assert not second.put("too large now", 200, 20)
+    assert behind.put("large", 5000, 0), "a shuffle behind this one must go on, or nothing ever would"
+    assert drained(boxes[0]) == ["large"]
+    assert second.put("alone now", 200, 0)
+    shuffle.close()
+    other.close()
+    assert memory.heldBytes() == 0, "of a shuffle that is over nothing is held, whoever failed"
+    assert drained(boxes[1]) == ["alone now"]
+    assert memory.heldBytes() == 0
+
+
 def test_a_reader_waits_no_longer_than_it_wants_to(spark: SparkSession) -> None:
     box = inbox(spark, 1, 100)
+    assert box.bytes() == 0
     assert box.take(30) is None
     assert not box.isOver()
 
 
-@pytest.mark.skipif("PENSTOCK_TEST_MASTER" in os.environ, reason="executors of their own")
+class Held:
+    """Lets no item pass before a file is there."""
+
+    def __init__(self, gate: Path) -> None:
+        self.gate = gate
+
+    def process(self, item: Any, out: Any) -> None:
+        while not self.gate.exists():
+            time.sleep(0.01)
+        out(item)
+
+
+@in_one_process
+def test_what_waits_is_known_by_channel(spark: SparkSession, collector: Collector, tmp_path: Path) -> None:
+    """Two senders and two receivers, each of which has taken one item and stays with it."""
+    count, senders, receivers = 2000, 2, 2
+    gate = tmp_path / "gate"
+    flow = ps.Flow("queued")
+    source = flow.source(numbered(count, rate=20_000, partitions=senders), name="numbers")
+    source.task(Held(gate), name="held", parallelism=receivers).sink(collector, name="out")
+    job = ps.run(flow)
+    job.set_measure_every("0.5 s")
+
+    def waiting() -> Any:
+        return job.snapshot(1.0).stream("numbers->held").queue
+
+    def all_wait() -> bool:
+        sent, queue = job.metrics().tasks["numbers"], waiting()
+        all_sent = sent.items_out == count and queue is not None
+        return all_sent and queue.envelopes == sent.envelopes_out - receivers
+
+    wait_for(all_wait)
+    snapshot = job.snapshot(1.0)
+    stream = snapshot.stream("numbers->held")
+    assert stream.queue is not None
+    assert snapshot.tasks["held"].backlog_total == stream.queue.items
+    # One each, unless the source was late: then it sends what is due together.
+    assert count - 100 < (stream.queue.items or 0) <= count - receivers
+    assert stream.channels is not None
+    ends = [(channel.sender, channel.receiver) for channel in stream.channels]
+    assert ends == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    for channel in stream.channels:
+        assert channel.queue is not None
+        assert abs((channel.queue.items or 0) - count / 4) < 100
+        assert (channel.queue.bytes or 0) > 26 * (channel.queue.items or 0), "headers at least"
+    (held,) = job.metrics().shuffle.values()
+    assert 0 <= held.bytes <= held.limit_bytes
+    assert held.limit_bytes == (128 << 20) + 3 * (256 << 10), "before two replicas and a sink"
+    age_ms = stream.queue.age_ms or 0.0
+    wait_for(lambda: waiting().age_ms >= age_ms + 500)
+    gate.touch()
+    assert job.await_termination(60)
+    assert_exactly_once(collector.items(), count, partitions=senders)
+
+
+@in_one_process
 def test_a_flow_runs_over_it_and_leaves_none_behind(spark: SparkSession, collector: Collector) -> None:
     jvm: Any = spark._jvm
     manager = jvm.org.apache.spark.penstock.HandoverShuffleManager
@@ -77,3 +188,31 @@ def test_a_flow_runs_over_it_and_leaves_none_behind(spark: SparkSession, collect
     assert job.await_termination(60)
     assert_exactly_once(collector.items(), 2000)
     wait_for(lambda: manager.inUse() == 0, 5)
+
+
+def inflated(item: Any) -> tuple[Any, bytes]:
+    return item, bytes(3 << 20)
+
+
+def deflated(pair: tuple[Any, bytes]) -> Any:
+    assert len(pair[1]) == 3 << 20
+    return pair[0]
+
+
+@in_one_process
+def test_items_larger_than_the_memory_arrive(spark: SparkSession, collector: Collector) -> None:
+    """Six large ones wait for the memory of a third of one at the same time, in two shuffles."""
+    context: Any = spark.sparkContext._jsc
+    setting = "spark.penstock.shuffle.memory"
+    conf = context.sc().conf()
+    usual = conf.get(setting)
+    conf.set(setting, "1m")
+    try:
+        flow = ps.Flow("large")
+        source = flow.source(numbered(24, rate=1000), name="numbers")
+        large = source.map(inflated, name="inflated", parallelism=3).map(same, name="same", parallelism=3)
+        large.map(deflated, name="deflated", parallelism=2).sink(collector, name="out")
+        assert ps.run(flow).await_termination(60)
+    finally:
+        conf.set(setting, usual)
+    assert_exactly_once(collector.items(), 24)

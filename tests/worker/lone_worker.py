@@ -54,6 +54,7 @@ class LoneWorker:
         self.at: list[tuple[int, int]] = []
         self.out: list[tuple[int, int, Envelope]] = []
         self.reports: list[dict[str, Any]] = []
+        self.taken: list[int] = []
         self._held: bytes | None = None
         self._data, self._control = data, control
         self._inboxes = {data: wire.Inbox(data), control: wire.Inbox(control)}
@@ -133,16 +134,16 @@ class LoneWorker:
         """Take in frames up to the first of a kind; its body if it is JSON."""
         for seen, body in self._frames([self._data, self._control]):
             if seen == kind:
-                return (
-                    dict(msgspec.json.decode(body)) if kind in (wire.ENDED, wire.FAILED, wire.REPORT) else {}
-                )
+                if kind == wire.REPORT:
+                    return _report(body)
+                return dict(msgspec.json.decode(body)) if kind in (wire.ENDED, wire.FAILED) else {}
         raise AssertionError
 
     def next_report(self) -> dict[str, Any]:
         """The next one on the control channel; what the worker sends on its data channel waits."""
         for kind, body in self._frames([self._control]):
             if kind == wire.REPORT:
-                return dict(msgspec.json.decode(body))
+                return _report(body)
         raise AssertionError
 
     def until_heard(self) -> None:
@@ -222,7 +223,12 @@ class LoneWorker:
         elif kind == wire.AT:
             self.at.append(struct.unpack("<qI", body))
         elif kind == wire.REPORT:
-            self.reports.append(msgspec.json.decode(body))
+            self.reports.append(_report(body))
+            self.taken.append(wire.read_report(body)[0])
+
+
+def _report(body: bytes) -> dict[str, Any]:
+    return dict(msgspec.json.decode(wire.read_report(body)[1]))
 
 
 def _waiting(channel: socket.socket, which: int) -> int:

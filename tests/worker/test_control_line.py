@@ -38,6 +38,7 @@ class Bench:
             on_link=lambda link: self.events.put(("link", link)),
             lease=lease,
             report=lambda: self.report,
+            taken=lambda: 7,
             report_every_s=3600.0,
         )
 
@@ -75,7 +76,9 @@ def reports(ours: socket.socket) -> Iterator[bytes]:
     while inbox.wait(None):
         for kind, body in inbox.frames():
             if kind == wire.REPORT:
-                yield bytes(body)
+                taken, report = wire.read_report(body)
+                assert taken == 7
+                yield report
             else:
                 assert (kind, bytes(body)) == (wire.ALIVE, b"")
 
@@ -118,7 +121,7 @@ def test_a_report_is_not_put_off_by_what_is_heard(driver: Driver) -> None:
     while not inbox.wait(0) and time.monotonic() < deadline:
         ours.sendall(wire.frame(wire.JOINED))
         time.sleep(0.001)
-    assert [bytes(body) for _, body in inbox.frames()] == [b"another"]
+    assert [wire.read_report(body) for _, body in inbox.frames()] == [(7, b"another")]
 
 
 def test_orders_are_heard_however_they_are_cut_up(driver: Driver) -> None:

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from penstock.flow.codec import Codec
 from penstock.flow.graph import Stream, Wiring
 from penstock.wire.envelope import Envelope, decode
-from penstock.wire.frames import ACK, OUT, REMOTE
+from penstock.wire.frames import ACK, BALANCED, OUT, REMOTE, choice_of, read_out
 from penstock.wire.routes import StreamRoute
 from penstock.worker import outbox as outbox_module
 from penstock.worker.outbox import Outbox, OutStream
@@ -63,6 +63,8 @@ def make(
     local: bool = False,
     batch_bytes: int = 65536,
     codec: Codec = "pickle",
+    balanced: bool = False,
+    via: int | None = None,
 ) -> tuple[Outbox, OutStream, Bridge]:
     bridge = Bridge()
     made = Outbox(bridge.take, replica, with_ids=with_ids)
@@ -76,9 +78,10 @@ def make(
         codec=codec,
         batch_lifetime_ms=lifetime_ms,
         batch_bytes=batch_bytes,
+        balanced=balanced,
     )
     stream = OutStream(made, spec, 4)
-    stream.lay(StreamRoute(1, 0, pool, 0, local), pool)
+    stream.lay(StreamRoute(1, 0, pool, 0, local, via), pool)
     made.streams = [stream]
     return made, stream, bridge
 
@@ -129,6 +132,27 @@ def test_an_inactive_replica_still_gets_what_was_put_for_it() -> None:
     put_all(stream, range(4, 6))
     made.flush()
     assert (bridge.items(0), bridge.items(1)) == ([0, 2, 4, 5], [1, 3])
+
+
+def test_the_bridge_may_choose_among_the_active_replicas_of_a_balanced_stream() -> None:
+    made, stream, bridge = make(pool=4, balanced=True)
+    frames: list[bytes] = []
+    made._send = frames.append
+    stream.activate(3)
+    put_all(stream, range(4))
+    for data, turn in zip(frames, (0, 1, 2, 0), strict=True):
+        bridge.take(data)
+        found = read_out(data)
+        assert found is not None
+        assert found[0] == turn, "whose turn it is, the envelope says"
+    assert bridge.places == {BALANCED}
+    assert [*bridge.envelopes] == [choice_of(0, 3)]
+
+
+def test_a_balanced_stream_that_skips_a_layer_goes_in_turn() -> None:
+    _, stream, bridge = make(pool=2, balanced=True, via=9)
+    put_all(stream, range(2))
+    assert (bridge.places, bridge.items(9)) == ({REMOTE}, [0, 1])
 
 
 def test_at_least_one_replica_is_active() -> None:

@@ -18,8 +18,22 @@ final class Envelopes {
 
   private static final byte MAGIC = (byte) 0xA7;
 
-  /** An envelope that left a worker, on its way to a partition of the next layer. */
-  record Out(int target, byte[] envelope) {}
+  /** Partitions of the next layer: so many from the first one on. */
+  record Choice(int first, int count) {}
+
+  /** An envelope that left a worker, on its way to a partition of the next layer: the target, or another one of the choice. */
+  record Out(int target, byte[] envelope, Choice choice) {
+    Out(int target, byte[] envelope) {
+      this(target, envelope, null);
+    }
+
+    /** As a worker says it for an envelope of a balanced stream. */
+    static Out balanced(int said, byte[] envelope) {
+      Choice choice = new Choice(said & 0xFFFF, Math.max(1, said >>> 16));
+      int turn = Math.floorMod(partition(envelope) - choice.first(), choice.count());
+      return new Out(choice.first() + turn, envelope, choice);
+    }
+  }
 
   static List<byte[]> split(byte[] bundle) {
     ByteBuffer in = ByteBuffer.wrap(bundle).order(ByteOrder.LITTLE_ENDIAN);

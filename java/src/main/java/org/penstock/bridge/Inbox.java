@@ -4,23 +4,34 @@ import java.util.ArrayDeque;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongSupplier;
 
 /**
  * Rows on their way to one reader inside one JVM, in the order in which they came. Every writer has a channel with room of
- * its own, so a fast one neither crowds the others out nor waits for their rows; a channel that is empty takes any row.
+ * its own, so a fast one neither crowds the others out nor waits for their rows. What a channel holds beyond its room comes
+ * out of what its writer may have waiting (`Sender`); an empty channel takes any row for which there is memory.
  */
 public final class Inbox<T> {
-  private record Row<T>(T content, Channel<T> channel, int bytes) {}
+  private static final long LOOK_FOR_MEMORY_NS = 10_000_000L; // others give it back, and do not know who waits
+
+  private record Row<T>(T content, Channel<T> channel, int bytes, long putNs) {}
+
+  /** Sees a row that waits. */
+  public interface Visitor<T> {
+    void row(T content, long putNs);
+  }
 
   /** From one writer. */
   public static final class Channel<T> {
     private final Inbox<T> inbox;
+    private final Sender sender;
     private final Condition room;
-    private int bytes;
+    private long bytes;
     private boolean waits;
 
-    private Channel(Inbox<T> inbox) {
+    private Channel(Inbox<T> inbox, Sender sender) {
       this.inbox = inbox;
+      this.sender = sender;
       this.room = inbox.lock.newCondition();
     }
 
@@ -33,39 +44,62 @@ public final class Inbox<T> {
     public void end() {
       inbox.ended();
     }
+
+    private long beyond(long held) {
+      return Math.max(0, held - inbox.roomBytes);
+    }
+
+    private boolean takes(int more) {
+      long beyond = beyond(bytes);
+      long wanted = beyond(bytes + more) - beyond;
+      return wanted == 0 || (bytes == 0 ? sender.take(wanted) : sender.mayWait(beyond, wanted));
+    }
+
+    private void taken(int less) {
+      long before = beyond(bytes);
+      bytes -= less;
+      if (before > 0) {
+        sender.giveBack(before - beyond(bytes));
+      }
+    }
   }
 
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition news = lock.newCondition();
   private final ArrayDeque<Row<T>> rows = new ArrayDeque<>();
   private final int roomBytes;
+  private volatile long bytes; // of all channels
   private int writersLeft;
   private boolean readerWaits;
+  private long takenPutNs;
+  private volatile LongSupplier behind = () -> 0;
 
-  /** `roomBytes` is what all channels together may hold. */
+  /** `roomBytes` is what all channels together may hold without asking for more. */
   public Inbox(int writers, int roomBytes) {
     this.writersLeft = writers;
     this.roomBytes = roomBytes / Math.max(1, writers);
   }
 
-  public Channel<T> channel() {
-    return new Channel<>(this);
+  public Channel<T> channel(Sender sender) {
+    return new Channel<>(this, sender);
   }
 
-  private boolean put(Channel<T> channel, T content, int bytes, long timeoutMs) throws InterruptedException {
+  private boolean put(Channel<T> channel, T content, int size, long timeoutMs) throws InterruptedException {
     lock.lock();
     try {
       long leftNs = TimeUnit.MILLISECONDS.toNanos(timeoutMs);
-      while (channel.bytes > 0 && channel.bytes + bytes > roomBytes) {
+      while (!channel.takes(size)) {
         if (leftNs <= 0) {
           return false;
         }
+        long waitNs = channel.bytes == 0 ? Math.min(leftNs, LOOK_FOR_MEMORY_NS) : leftNs;
         channel.waits = true;
-        leftNs = channel.room.awaitNanos(leftNs);
+        leftNs -= waitNs - channel.room.awaitNanos(waitNs);
         channel.waits = false;
       }
-      channel.bytes += bytes;
-      rows.add(new Row<>(content, channel, bytes));
+      channel.bytes += size;
+      bytes += size;
+      rows.add(new Row<>(content, channel, size, System.nanoTime()));
       wakeReader();
       return true;
     } finally {
@@ -103,11 +137,43 @@ public final class Inbox<T> {
       if (row == null) {
         return null;
       }
-      row.channel().bytes -= row.bytes();
+      takenPutNs = row.putNs();
+      bytes -= row.bytes();
+      row.channel().taken(row.bytes());
       if (row.channel().waits) {
         row.channel().room.signal();
       }
       return row.content();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** For the reader: when the row that it took last had been put in. */
+  public long takenPutNs() {
+    return takenPutNs;
+  }
+
+  /** Of all rows that wait. */
+  public long bytes() {
+    return bytes;
+  }
+
+  /** From now on the reader tells how many bytes it has taken and not done with. */
+  public void setBehind(LongSupplier bytes) {
+    behind = bytes;
+  }
+
+  /** What the reader has before it: the rows that wait, and what it is not done with. */
+  public long load() {
+    return bytes + behind.getAsLong();
+  }
+
+  /** Shows all rows that wait, the oldest first. Nobody puts or takes meanwhile, so this is for now and then. */
+  public void visit(Visitor<T> visitor) {
+    lock.lock();
+    try {
+      rows.forEach(row -> visitor.row(row.content(), row.putNs()));
     } finally {
       lock.unlock();
     }

@@ -60,7 +60,8 @@ public final class Layer implements MapPartitionsFunction<Row, Row> {
       SparkInternals.setTaskContext(context);
       try {
         while (rows.hasNext()) {
-          pump.deliver(Envelopes.split((byte[]) rows.next().get(1)));
+          byte[] bundle = (byte[]) rows.next().get(1);
+          pump.deliver(Envelopes.split(bundle), pump.arrivedNs());
         }
         pump.endInput();
       } catch (Throwable problem) {

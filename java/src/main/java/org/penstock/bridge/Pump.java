@@ -11,6 +11,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.spark.TaskContext;
+import org.apache.spark.penstock.Handovers;
 import org.apache.spark.sql.Row;
 import org.apache.spark.util.TaskCompletionListener;
 
@@ -39,6 +40,8 @@ final class Pump implements TaskHost.Unit {
   private volatile boolean closed;
   private volatile boolean started;
   private volatile String sourceNews;
+  private volatile TaskContext context;
+  private volatile Inbox<Object> inbox; // where rows wait before the feeder takes them; null if that is Spark's affair
 
   Pump(RunSpec run, UnitSpec unit, int replica, long batch, SourceOrder source) throws Exception {
     this.run = run;
@@ -49,7 +52,7 @@ final class Pump implements TaskHost.Unit {
     this.tasks = new TaskHost[unit.tasks().length];
     this.tasksLeft = new AtomicInteger(tasks.length);
     for (int i = 0; i < tasks.length; i++) {
-      tasks[i] = new TaskHost(this, unit.tasks()[i], unit.feeds()[i]);
+      tasks[i] = new TaskHost(this, i, unit.tasks()[i], unit.feeds()[i]);
     }
     for (TaskHost task : tasks) {
       for (int fed : task.feeds()) {
@@ -64,6 +67,9 @@ final class Pump implements TaskHost.Unit {
    * which a replica that nobody sends to can do without.
    */
   void start(TaskContext context, Runnable feeder) throws Exception {
+    this.context = context;
+    inbox = Handovers.inbox(context);
+    Handovers.setBehind(context, this::unacknowledgedBytes);
     this.feeder.set(feeder);
     context.addTaskCompletionListener((TaskCompletionListener) done -> close());
     agent.refresh(run.id());
@@ -119,8 +125,8 @@ final class Pump implements TaskHost.Unit {
     }
   }
 
-  /** Hands the envelopes of a row to the tasks they are for. */
-  void deliver(List<byte[]> envelopes) throws IOException, InterruptedException {
+  /** Hands the envelopes of a row, which arrived at that time, to the tasks they are for. */
+  void deliver(List<byte[]> envelopes, long arrivedNs) throws IOException, InterruptedException {
     int from = 0;
     while (from < envelopes.size()) {
       int place = Envelopes.place(envelopes.get(from));
@@ -128,7 +134,7 @@ final class Pump implements TaskHost.Unit {
       while (to < envelopes.size() && Envelopes.place(envelopes.get(to)) == place) {
         to++;
       }
-      tasks[place].deliver(envelopes.subList(from, to));
+      tasks[place].deliver(envelopes.subList(from, to), arrivedNs);
       from = to;
     }
   }
@@ -137,9 +143,33 @@ final class Pump implements TaskHost.Unit {
   public void route(int place, int target, byte[] envelope) throws IOException, InterruptedException {
     if (place == Wire.REMOTE) {
       out.put(new Envelopes.Out(target, envelope));
+    } else if (place == Wire.BALANCED) {
+      out.put(Envelopes.Out.balanced(target, envelope));
     } else {
-      tasks[place].deliver(List.of(envelope));
+      tasks[place].deliver(List.of(envelope), System.nanoTime());
     }
+  }
+
+  /** When the row that the feeder took last came. */
+  long arrivedNs() {
+    return inbox == null ? System.nanoTime() : inbox.takenPutNs();
+  }
+
+  private long unacknowledgedBytes() {
+    long bytes = 0;
+    for (TaskHost task : tasks) {
+      bytes += task.unacknowledgedBytes();
+    }
+    return bytes;
+  }
+
+  @Override
+  public boolean waiting(TaskHost task, Queue queue) {
+    if (inbox == null) {
+      return false;
+    }
+    inbox.visit((row, putNs) -> queue.addBundle(Handovers.bundle(row), putNs));
+    return true;
   }
 
   @Override
@@ -329,7 +359,8 @@ final class Pump implements TaskHost.Unit {
           return null;
         }
         if (!outs.isEmpty()) {
-          return Envelopes.rows(outs);
+          return Envelopes.rows(
+              Balance.isNeeded(outs) ? Balance.settled(outs, Handovers.loads(context)) : outs);
         }
         if (!readOnlyTask()) {
           out.awaitNews(news, deadlineNs);

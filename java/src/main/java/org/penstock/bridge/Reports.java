@@ -8,6 +8,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import org.apache.spark.penstock.Handovers;
 
 /**
  * Reports on their way to the driver: the executor keeps each until the driver has said that it is there, and the driver
@@ -32,6 +33,15 @@ public final class Reports {
 
   static String gone(long pid) {
     return Json.text(Map.of("gone", pid));
+  }
+
+  /** A report of a worker, and what waits before it and in all of its executor; null where nobody knows. */
+  static String withQueue(String report, String queue) {
+    if (queue == null) {
+      return report;
+    }
+    String shuffle = "[" + Handovers.heldBytes() + "," + Handovers.limitBytes() + "]";
+    return report.substring(0, report.length() - 1) + ",\"queue\":" + queue + ",\"shuffle\":" + shuffle + "}";
   }
 
   /** Bounds what waits: the oldest regular report goes, never one of an event. */

@@ -44,6 +44,9 @@ final class TaskHost {
     /** What a worker sent: to the task at another place of this unit, or out. */
     void route(int place, int target, byte[] envelope) throws IOException, InterruptedException;
 
+    /** Adds what waits for a task in the shuffle; false if nobody knows that. */
+    boolean waiting(TaskHost task, Queue queue);
+
     /** A worker wants to run these tasks itself, once their own workers have ended. */
     void join(WorkerProcess head, JsonNode tasks);
 
@@ -57,6 +60,7 @@ final class TaskHost {
   }
 
   private final Unit unit;
+  private final int place;
   private final String task;
   private final int[] feeds;
   private final Unacknowledged unacknowledged = new Unacknowledged();
@@ -70,8 +74,9 @@ final class TaskHost {
   private volatile String mark; // a source's latest {"ordinal", "offset"} up to which everything was shipped
   private volatile long lastInputNs = System.nanoTime();
 
-  TaskHost(Unit unit, String task, int[] feeds) {
+  TaskHost(Unit unit, int place, String task, int[] feeds) {
     this.unit = unit;
+    this.place = place;
     this.task = task;
     this.feeds = feeds;
   }
@@ -133,10 +138,26 @@ final class TaskHost {
       throw new IOException("the task is over");
     }
     write(Wire.frame(Wire.START, unit.startOrder(this, mark).getBytes(StandardCharsets.UTF_8)));
+    fresh.tellQueue(this::queue);
     unit.reads(this, fresh);
   }
 
-  void deliver(List<byte[]> envelopes) throws IOException, InterruptedException {
+  /** What waits behind the input that the worker took last, as JSON; null if nobody knows all of it. */
+  private String queue(long taken) {
+    Queue queue = new Queue(place);
+    if (!unit.waiting(this, queue)) {
+      return null;
+    }
+    unacknowledged.waiting(taken, queue);
+    return queue.json(System.nanoTime());
+  }
+
+  /** What the worker was given and has not acknowledged. */
+  long unacknowledgedBytes() {
+    return unacknowledged.bytes();
+  }
+
+  void deliver(List<byte[]> envelopes, long arrivedNs) throws IOException, InterruptedException {
     unacknowledged.awaitRoom();
     sending.lock();
     try {
@@ -153,7 +174,7 @@ final class TaskHost {
       ByteBuffer[] frames = new ByteBuffer[envelopes.size()];
       int size = 0;
       for (int i = 0; i < frames.length; i++) {
-        frames[i] = unacknowledged.give(envelopes.get(i));
+        frames[i] = unacknowledged.give(envelopes.get(i), arrivedNs);
         size += frames[i].remaining();
       }
       write(frames.length == 1 ? frames[0] : joined(frames, size));

@@ -7,6 +7,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -40,7 +41,7 @@ public final class Unacknowledged {
   private final Deque<Entry> open = new ArrayDeque<>();
   private final Map<Place, Integer> deaths = new HashMap<>();
   private long lastSequence;
-  private long bytes;
+  private volatile long bytes; // changed by whoever has the lock
   private Place at;
   private int deathsWithoutProgress;
   private boolean released;
@@ -52,9 +53,14 @@ public final class Unacknowledged {
     }
   }
 
+  /** Notes an envelope that comes now. */
+  public ByteBuffer give(byte[] envelope) {
+    return give(envelope, System.nanoTime());
+  }
+
   /** Notes an envelope and returns the frame that carries it. */
-  public synchronized ByteBuffer give(byte[] envelope) {
-    Entry entry = new Entry(++lastSequence, System.nanoTime(), envelope);
+  synchronized ByteBuffer give(byte[] envelope, long arrivedNs) {
+    Entry entry = new Entry(++lastSequence, arrivedNs, envelope);
     open.add(entry);
     bytes += envelope.length;
     return frame(entry, false);
@@ -98,6 +104,21 @@ public final class Unacknowledged {
       }
     }
     return null;
+  }
+
+  /** Adds what the worker was given and has not taken: all behind this sequence. */
+  synchronized void waiting(long taken, Queue queue) {
+    for (Iterator<Entry> newest = open.descendingIterator(); newest.hasNext(); ) {
+      Entry entry = newest.next();
+      if (entry.sequence <= taken) {
+        return;
+      }
+      queue.add(entry.envelope, entry.arrivedNs);
+    }
+  }
+
+  long bytes() {
+    return bytes;
   }
 
   public synchronized int size() {

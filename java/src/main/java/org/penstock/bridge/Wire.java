@@ -26,6 +26,7 @@ public final class Wire {
 
   /** Worker to bridge, data channel. */
   public static final byte OUT = 16; // i64 acknowledged, i32 target, u8 place (255: another layer), envelope
+  // At place 254 the target is a choice, u16 first partition and u16 how many; the envelope says whose turn it is.
   public static final byte ACK = 17; // i64 acknowledged
   public static final byte ENDED = 18; // JSON: final report, and the offset of a source
   public static final byte FAILED = 19; // JSON: error of the user's code under on_error="fail"
@@ -34,10 +35,11 @@ public final class Wire {
   public static final byte JOIN = 22; // JSON: tasks that this worker will run itself; end their workers
 
   /** Worker to bridge, control channel. */
-  public static final byte REPORT = 21; // JSON; answered with LINK
+  public static final byte REPORT = 21; // i64 sequence of the input that was taken last, JSON; answered with LINK
   public static final byte ALIVE = 23; // nothing to report, answered with LINK
 
   static final int REMOTE = 255;
+  static final int BALANCED = 254;
   static final int HEADER = 5;
   private static final int LIMIT = 1 << 30;
 

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.util.function.LongFunction;
 
 /** One Python worker: a replica of a task. It outlives batches; its data channel belongs to one host at a time. */
 final class WorkerProcess {
@@ -16,6 +17,7 @@ final class WorkerProcess {
   private final SocketChannel data;
   private final SocketChannel control;
   private final Wire.Reader frames;
+  private volatile LongFunction<String> queue = taken -> null;
 
   WorkerProcess(
       Workers owner, Zygote parent, String task, int replica, long token, long pid, SocketChannel data,
@@ -75,13 +77,20 @@ final class WorkerProcess {
     }
   }
 
+  /** From now on its reports tell what waits before it: `of` gives that as JSON, behind the input it took last. */
+  void tellQueue(LongFunction<String> of) {
+    queue = of;
+  }
+
   /** The last thing that is said of a worker is that it is gone. */
   private void readReports() {
     Wire.Reader reports = new Wire.Reader(control);
     try {
       for (Wire.Frame frame = reports.next(); frame != null; frame = reports.next()) {
         if (frame.kind() == Wire.REPORT) {
-          owner.report(StandardCharsets.UTF_8.decode(frame.body()).toString());
+          long taken = frame.body().getLong();
+          String report = StandardCharsets.UTF_8.decode(frame.body()).toString();
+          owner.report(Reports.withQueue(report, queue.apply(taken)));
         }
         control(Wire.frame(Wire.LINK, owner.link().getBytes(StandardCharsets.UTF_8)));
       }

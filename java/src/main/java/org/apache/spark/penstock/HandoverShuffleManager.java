@@ -21,6 +21,8 @@ import org.apache.spark.shuffle.streaming.StreamingShuffleManager;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.util.TaskCompletionListener;
 import org.penstock.bridge.Inbox;
+import org.penstock.bridge.Sender;
+import org.penstock.bridge.ShuffleMemory;
 import scala.Option;
 import scala.Product2;
 import scala.Tuple2;
@@ -35,7 +37,8 @@ import scala.collection.Iterator;
  * ends the others: whoever waits here looks out for that.
  */
 public final class HandoverShuffleManager extends StreamingShuffleManager {
-  private static final int ROOM_BYTES = 1 << 18; // before each reader; little, so that back-pressure comes early
+  static final int ROOM_BYTES = 1 << 18; // before each reader; little, so that back-pressure comes early
+  private static final int AHEAD_BYTES = 1 << 17; // of a writer beyond that, so that one slow reader does not stop it at once
   private static final int BYTES_OF_OTHERS = 64; // rows of whatever is not a row of Spark SQL
   private static final long LOOK_MS = 100;
   private static final int LOOKS = 50;
@@ -47,6 +50,7 @@ public final class HandoverShuffleManager extends StreamingShuffleManager {
     private final int id;
     private final List<Inbox<Object>> inboxes = new ArrayList<>();
     private final AtomicInteger tasksLeft;
+    private final ShuffleMemory.Share memory = Handovers.memory().share();
 
     Handover(int id, int writers, int readers) {
       this.id = id;
@@ -60,9 +64,16 @@ public final class HandoverShuffleManager extends StreamingShuffleManager {
     void countOff(TaskContext context) {
       context.addTaskCompletionListener((TaskCompletionListener) done -> {
         if (tasksLeft.decrementAndGet() == 0) {
-          shuffles.remove(id);
+          forget(id);
         }
       });
+    }
+  }
+
+  private void forget(int id) {
+    Handover known = shuffles.remove(id);
+    if (known != null) {
+      known.memory.close();
     }
   }
 
@@ -109,6 +120,7 @@ public final class HandoverShuffleManager extends StreamingShuffleManager {
     StreamingShuffleHandle<K, V, ?> shuffle = (StreamingShuffleHandle<K, V, ?>) handle;
     Handover handover = handover(shuffle);
     handover.countOff(context);
+    Handovers.writes(context, partition -> handover.inboxes.get(partition).load());
     return new Writer<>(handover, shuffle.dependency().partitioner(), mapId, context);
   }
 
@@ -127,12 +139,13 @@ public final class HandoverShuffleManager extends StreamingShuffleManager {
     Handover handover = handover((StreamingShuffleHandle<?, ?, ?>) handle);
     handover.countOff(context);
     Inbox<Object> inbox = handover.inboxes.get(context.partitionId());
+    Handovers.reads(context, inbox);
     return () -> new Reader<>(inbox, context);
   }
 
   @Override
   public boolean unregisterShuffle(int shuffleId) {
-    shuffles.remove(shuffleId); // of a batch whose tasks were not all started
+    forget(shuffleId); // of a batch whose tasks were not all started
     return super.unregisterShuffle(shuffleId);
   }
 
@@ -154,8 +167,9 @@ public final class HandoverShuffleManager extends StreamingShuffleManager {
       this.partitioner = partitioner;
       this.mapId = mapId;
       this.context = context;
+      Sender sender = new Sender(handover.memory, AHEAD_BYTES);
       for (Inbox<Object> inbox : handover.inboxes) {
-        channels.add(inbox.channel());
+        channels.add(inbox.channel(sender));
       }
     }
 

@@ -1,0 +1,97 @@
+package org.apache.spark.penstock;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntToLongFunction;
+import java.util.function.LongSupplier;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.util.TaskCompletionListener;
+import org.penstock.bridge.Inbox;
+import org.penstock.bridge.ShuffleMemory;
+import scala.Product2;
+
+/** What a task of Penstock may ask of the shuffle around it, where that is ours. */
+public final class Handovers {
+  private Handovers() {}
+
+  private static final String QUEUES = "spark.penstock.queues";
+  private static final String SEEN = "seen"; // what the queues hold
+  private static final String COUNTED = "counted"; // by what senders and receivers say they did
+  private static final String MEMORY = "spark.penstock.shuffle.memory";
+  private static final String MEMORY_BY_DEFAULT = "128m";
+  private static final int PAYLOAD = 1; // the column of a row that holds its envelopes
+
+  private static volatile ShuffleMemory memory;
+  private static final ConcurrentHashMap<Long, Inbox<Object>> READ = new ConcurrentHashMap<>();
+  private static final ConcurrentHashMap<Long, IntToLongFunction> WRITTEN = new ConcurrentHashMap<>();
+
+  /** This is the inbox of a task, as long as it runs. */
+  static void reads(TaskContext context, Inbox<Object> inbox) {
+    READ.put(context.taskAttemptId(), inbox);
+    context.addTaskCompletionListener((TaskCompletionListener) done -> READ.remove(done.taskAttemptId()));
+  }
+
+  private static boolean areSeen(String queues) {
+    if (!queues.equals(SEEN) && !queues.equals(COUNTED)) {
+      throw new IllegalArgumentException(
+          QUEUES + " is \"" + queues + "\"; it may be \"" + SEEN + "\" or \"" + COUNTED + "\"");
+    }
+    return queues.equals(SEEN);
+  }
+
+  /** The inbox that a task reads from; null where the shuffle is Spark's, or where its queues are not to be looked at. */
+  public static Inbox<Object> inbox(TaskContext context) {
+    return areSeen(SparkEnv.get().conf().get(QUEUES, SEEN)) ? READ.get(context.taskAttemptId()) : null;
+  }
+
+  /** The reader of a task's inbox tells how many bytes it has taken and not done with. */
+  public static void setBehind(TaskContext context, LongSupplier bytes) {
+    Inbox<Object> inbox = READ.get(context.taskAttemptId());
+    if (inbox != null) {
+      inbox.setBehind(bytes);
+    }
+  }
+
+  /** A task writes to a shuffle of which it is known how many bytes each partition has before it. */
+  static void writes(TaskContext context, IntToLongFunction loads) {
+    WRITTEN.put(context.taskAttemptId(), loads);
+    context.addTaskCompletionListener((TaskCompletionListener) done -> WRITTEN.remove(done.taskAttemptId()));
+  }
+
+  /** How many bytes each partition has before it that a task writes to: as good as none where nobody knows. */
+  public static IntToLongFunction loads(TaskContext context) {
+    return WRITTEN.getOrDefault(context.taskAttemptId(), partition -> 0);
+  }
+
+  /** What all shuffles of this process may hold together, beyond the room before each reader. */
+  static synchronized ShuffleMemory memory() {
+    long limitBytes = SparkEnv.get().conf().getSizeAsBytes(MEMORY, MEMORY_BY_DEFAULT);
+    if (memory == null || memory.limitBytes() != limitBytes) { // another Spark was started in this process
+      memory = new ShuffleMemory(limitBytes);
+    }
+    return memory;
+  }
+
+  /** Bytes of all rows that wait in this process. */
+  public static long heldBytes() {
+    return READ.values().stream().mapToLong(Inbox::bytes).sum();
+  }
+
+  /** What they may be at most, save that each shuffle may have one row more than that; 0 before there is any shuffle. */
+  public static long limitBytes() {
+    ShuffleMemory known = memory; // Spark may be gone when this is asked
+    return known == null ? 0 : known.limitBytes() + (long) READ.size() * HandoverShuffleManager.ROOM_BYTES;
+  }
+
+  /** The bundle of envelopes in a row of an inbox, where it lies. */
+  public static ByteBuffer bundle(Object content) {
+    UnsafeRow row = (UnsafeRow) ((Product2<?, ?>) content)._2();
+    long place = row.getLong(PAYLOAD); // of a column of bytes: where it begins in the row, and how long it is
+    return ByteBuffer.wrap((byte[]) row.getBaseObject(), (int) (place >> 32), (int) place)
+        .slice()
+        .order(ByteOrder.LITTLE_ENDIAN);
+  }
+}

@@ -11,7 +11,8 @@ import pytest
 import penstock
 from penstock.io import kafka_client
 from penstock.io.kafka_client import KafkaError
-from penstock.io.kafka_source import Kafka, KafkaReader, KafkaRecord
+from penstock.io.kafka_reader import KafkaReader, KafkaRecord
+from penstock.io.kafka_source import Kafka
 from penstock.io.protocol import RecordReader, SourceClock
 from penstock.testing import KafkaBroker, run
 from tests.kafka_cluster import PASSWORD, new_topic, produce
@@ -88,6 +89,29 @@ def test_ordinals_are_the_offsets_and_the_lag_is_what_is_left(broker: KafkaBroke
     assert 1 <= taken <= 4
     assert reader.lag_items == 90 - taken
     reader.close()
+
+
+def test_partitions_of_several_topics_are_read_by_one_client(broker: KafkaBroker) -> None:
+    one, other = new_topic(broker, 2), new_topic(broker)
+    produce(broker, one, numbers(600))
+    produce(broker, one, [b"a", b"b"], partition=1)
+    produce(broker, other, [b"x"])
+    source = penstock.kafka([one, other], servers=broker.servers)
+    client = source.open_jointly({f"{one}-0": 100, f"{one}-1": 0, f"{other}-0": 0})
+    found: dict[str, list[bytes]] = {split: [] for split in client.readers}
+    offsets: dict[str, list[int]] = {split: [] for split in client.readers}
+    deadline = time.monotonic() + PATIENCE_S
+    while sum(map(len, found.values())) < 503 and time.monotonic() < deadline:
+        ready = client.await_any(64, 0.05)
+        taken = {split: client.readers[split].read(64, 0.0)[0] for split in ready}
+        assert sum(map(len, taken.values())) <= 64
+        for split, items in taken.items():
+            assert items, "whoever is named has something"
+            found[split] += items
+            offsets[split] += client.readers[split].ordinals
+    client.close()
+    assert found == {f"{one}-0": numbers(600)[100:], f"{one}-1": [b"a", b"b"], f"{other}-0": [b"x"]}
+    assert offsets == {f"{one}-0": [*range(100, 600)], f"{one}-1": [0, 1], f"{other}-0": [0]}
 
 
 def test_where_to_start(broker: KafkaBroker) -> None:

@@ -28,10 +28,15 @@ def doubled(item: int) -> int:
     return 2 * item
 
 
-def flow_between(broker: KafkaBroker, source: str, sink: str, **options: Any) -> ps.Flow:
+def flow_between(
+    broker: KafkaBroker, source: str, sink: str, replicas: int | None = None, **options: Any
+) -> ps.Flow:
     flow = ps.Flow("bridge", ids=True)
     numbers = flow.source(
-        ps.kafka(source, servers=broker.servers, value="json"), name="numbers", on_error="dead_letter"
+        ps.kafka(source, servers=broker.servers, value="json"),
+        name="numbers",
+        on_error="dead_letter",
+        replicas=replicas,
     )
     results = numbers.map(doubled)
     results.sink(ps.to_kafka(sink, servers=broker.servers, value="json", **options), name="results")
@@ -60,16 +65,15 @@ def test_stopped_and_started_again_everything_is_there_once(
     produce(broker, source, [*numbers(0, 300), b"no number", *numbers(300, 400)])
     letters = tmp_path / "letters"
 
-    def run(until_there: int) -> None:
-        job = ps.run(
-            flow_between(broker, source, sink), checkpoint=tmp_path / "checkpoint", dead_letters=letters
-        )
+    def run(until_there: int, replicas: int | None) -> None:
+        flow = flow_between(broker, source, sink, replicas)
+        job = ps.run(flow, checkpoint=tmp_path / "checkpoint", dead_letters=letters)
         until(lambda: len(arrived(broker, sink)) >= until_there)
         job.stop()
 
-    run(400)
+    run(400, replicas=None)
     produce(broker, source, numbers(400, 500), partition=1)
-    run(500)
+    run(500, replicas=1)
     messages = consumed(broker, sink)
     assert sorted(json.loads(message.value()) for message in messages) == [
         2 * number for number in range(500)

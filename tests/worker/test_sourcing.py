@@ -148,7 +148,9 @@ class Bench:
     def run(
         self, at: Position, began: Position = BEGINNING, started_at_ns: int = 0, split: str = "right"
     ) -> Position:
-        return self.sourcing.run(SourceOrder(split, at, began, started_at_ns), self.inbox)
+        reached = self.sourcing.run(SourceOrder({split: at}, {split: began}, started_at_ns), self.inbox)
+        assert reached.done == reached.positions[split].done
+        return reached.positions[split]
 
     def items(self) -> list[Any]:
         return [item for envelope in self.envelopes for item in envelope.items]
@@ -168,7 +170,8 @@ class Bench:
             self.envelopes.append(decode(data[18:]))
         else:
             (done,) = struct.unpack_from("<q", data, 5)
-            self.marks.append((done, msgspec.json.decode(data[13:], type=Position)))
+            ((_, position),) = msgspec.json.decode(data[13:], type=dict[str, Position]).items()
+            self.marks.append((done, position))
 
 
 @pytest.fixture
@@ -326,7 +329,7 @@ def test_marks_never_pass_an_item_that_waits(benches: list[Bench], monkeypatch: 
     bench.run(Position(0, 0))
     assert bench.marks == []
     bench.outbox.flush()
-    bench.outbox.acknowledge(b'{"ordinal": 3, "offset": 3}')
+    bench.outbox.acknowledge(b'{"right": {"ordinal": 3, "offset": 3}}')
     assert bench.marks == [(3, Position(3, 3))]
 
 

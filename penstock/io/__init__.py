@@ -11,6 +11,7 @@ from penstock.io.msgspec_codec import MsgspecCodec, msgspec_codec
 from penstock.io.paced import Paced, paced
 from penstock.io.protocol import (
     DeliveryError,
+    GrowingSource,
     JointReader,
     JointSource,
     LateSink,
@@ -32,6 +33,7 @@ __all__ = [
     "Burst",
     "DedupJsonl",
     "DeliveryError",
+    "GrowingSource",
     "JointReader",
     "JointSource",
     "Jsonl",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Final, Literal
 
+from penstock.durations import Duration, DurationError, seconds
 from penstock.io.kafka_client import Config, KafkaError, ask, asking, checked_config
 from penstock.io.kafka_codecs import Decoding, checked_decoding
 from penstock.io.kafka_reader import KafkaReader, KafkaReaders, topic_partition
@@ -25,11 +26,14 @@ _OURS: Final = {
     "enable.auto.offset.store": "positions are in the commits of the flow",
 }
 
+_OFTEN_ENOUGH_S: Final = 0.5
+
 
 @dataclass(frozen=True)
 class Kafka:
-    """Topics, as they were when the flow was declared."""
+    """Topics; `splits` are their partitions when the flow was declared."""
 
+    topics: str | Sequence[str] | re.Pattern[str]
     splits: tuple[str, ...]
     servers: str
     begin: Start
@@ -40,12 +44,22 @@ class Kafka:
     records: bool
     metadata: bool
     name: str
+    discover_every_s: float | None
     endless: ClassVar[bool] = True
 
     def start(self, split: str) -> int:
         """Where reading begins, asked of the broker."""
-        if isinstance(self.begin, Mapping):
-            return self.begin[split]
+        return self.begin[split] if isinstance(self.begin, Mapping) else self._asked(split, self.begin)
+
+    def discover(self) -> tuple[str, ...]:
+        """The partitions that the broker knows now."""
+        return _splits(_partitions(self.topics, self.servers, self.config, f"kafka({_shown(self.topics)})"))
+
+    def start_of_new(self, split: str) -> int:
+        """With its first record, or at the time that was given: all of it came after the flow had begun."""
+        return self._asked(split, self.begin if isinstance(self.begin, datetime) else "earliest")
+
+    def _asked(self, split: str, begin: Literal["earliest", "latest"] | datetime) -> int:
         from confluent_kafka import TopicPartition
 
         place = TopicPartition(*topic_partition(split))
@@ -56,11 +70,11 @@ class Kafka:
                 return low, high
 
             low, high = ask(client, heard, kept, place.topic)
-            if isinstance(self.begin, datetime):
-                place.offset = round(self.begin.timestamp() * 1000)
+            if isinstance(begin, datetime):
+                place.offset = round(begin.timestamp() * 1000)
                 (found,) = ask(client, heard, lambda s: client.offsets_for_times([place], timeout=s))
                 return int(found.offset) if found.offset >= 0 else int(high)
-            return int(low if self.begin == "earliest" else high)
+            return int(low if begin == "earliest" else high)
 
     def open(self, split: str, offset: int, clock: SourceClock) -> KafkaReader:  # noqa: ARG002 - not paced
         return KafkaReaders(self, {split: offset}).readers[split]
@@ -82,12 +96,14 @@ def kafka(
     config: Config | None = None,
     group: str | None = None,
     partitions: int | None = None,
+    discover: Duration | None = "30 s",
 ) -> Kafka:
     """The records of one topic, of several, or of all whose whole name matches a pattern.
 
     The broker is asked for their partitions now, unless `partitions` says how many each of them has. `start`
     holds for partitions that no commit knows: "earliest", "latest", a datetime with a time zone, or offsets
-    by partition, as in {"orders-0": 17}.
+    by partition, as in {"orders-0": 17}. Every `discover` the driver of a running flow looks for partitions
+    and topics that were added, unless `partitions` were given.
 
     An item is the value, decoded: `value` is "bytes", "text", "json", a msgspec struct or dataclass that JSON
     is read into, or any function of bytes. With `records` it is a `KafkaRecord`, whose key is decoded by
@@ -111,11 +127,30 @@ def kafka(
         counts = dict.fromkeys([topics] if isinstance(topics, str) else topics, partitions)
     else:
         counts = _partitions(topics, servers, checked, where)
-    splits = tuple(f"{topic}-{number}" for topic in sorted(counts) for number in range(counts[topic]))
+    splits = _splits(counts)
     if isinstance(start, Mapping) and set(start) != set(splits):
         raise KafkaError(f"{where}: start names {sorted(start)}, and its partitions are {list(splits)}")
     name = re.sub(r"[^A-Za-z0-9_-]", "_", next(iter(counts))) if len(counts) == 1 else "kafka"
-    return Kafka(splits, servers, start, value, key, checked, group, records, metadata, name)
+    every_s = _discover_every_s(discover, where)
+    if partitions is not None:
+        every_s = None
+    return Kafka(topics, splits, servers, start, value, key, checked, group, records, metadata, name, every_s)
+
+
+def _discover_every_s(given: Duration | None, where: str) -> float | None:
+    if given is None:
+        return None
+    try:
+        every_s = seconds(given)
+    except DurationError as problem:
+        raise KafkaError(f"{where}: discover: {problem}") from None
+    if every_s < _OFTEN_ENOUGH_S:
+        raise KafkaError(f"{where}: discover {given!r} is more often than every {_OFTEN_ENOUGH_S:g} s")
+    return every_s
+
+
+def _splits(partitions: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(f"{topic}-{number}" for topic in sorted(partitions) for number in range(partitions[topic]))
 
 
 def _shown(topics: Any) -> str:

@@ -138,6 +138,24 @@ class JointSource(Protocol):
         ...
 
 
+@runtime_checkable
+class GrowingSource(Protocol):
+    """What a source offers besides, if splits may be added to it while a flow runs; it never runs dry."""
+
+    @property
+    def discover_every_s(self) -> float | None:
+        """The time between two looks of the driver; None if it is not to look."""
+        ...
+
+    def discover(self) -> Sequence[str]:
+        """The splits that there are now; those that are known already may be missing."""
+        ...
+
+    def start_of_new(self, split: str) -> Offset:
+        """Where a split begins that was added after the flow had been started for the first time."""
+        ...
+
+
 class SinkContext(Protocol):
     """What a sink's `open` is given; all but `task` and `replica` changes while the sink runs."""
 

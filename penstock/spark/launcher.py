@@ -28,6 +28,7 @@ class Launcher:
         """Begin after the last commit, which is returned; refused if the flow lacks a source it knows."""
         known = committed(self.spark, self.checkpoint)
         check_sources(self.flow, self.checkpoint, known.sources, self.reading.starts)
+        self.reading.follow(known.sources)
         beginning = Beginning(self.reading, known.batch + 1, self.commit_ms, self.checkpoint)
         self.bridge.start(layout, switches, beginning)
         return known

@@ -35,6 +35,7 @@ from penstock.spark.bridge import Bridge
 from penstock.spark.changes import measuring_interval_s, sampling_share
 from penstock.spark.checkpoint import TemporaryCheckpoint, checkpoint_address
 from penstock.spark.commits import commit_ms
+from penstock.spark.discovery import Discovery
 from penstock.spark.failure_words import first_words
 from penstock.spark.holding import hold
 from penstock.spark.job import Job
@@ -151,6 +152,15 @@ def run(
     _log.info(
         "flow %s: run %s on %s, %d task slots", graph.name, run_id, spark.sparkContext.master, layout.slots
     )
+    if (look_every_s := reading.look_every_s) is not None:
+        Discovery(
+            reading,
+            supervisor.board,
+            look_every_s,
+            supervisor.over,
+            lambda: supervisor.state == "running",
+            supervisor.tell,
+        ).start()
     job = Job(supervisor, claim, between_ms / 1000)
     _accompany(job, asked, metrics)
     supervisor.when_over(accept_commands(job, run_id))

@@ -13,7 +13,7 @@ from penstock.flow.graph import Task
 from penstock.flow.record import Metadata, Record, metadata_of
 from penstock.io.letters import LettersReader
 from penstock.io.pauses import pause_s
-from penstock.io.protocol import Source, SourceClock
+from penstock.io.protocol import GrowingSource, Source, SourceClock
 from penstock.stats.sampling import Sampler, affordable
 from penstock.wire.frames import END, Inbox
 from penstock.wire.ids import ItemId, origin_of
@@ -72,6 +72,7 @@ class Sourcing:
         self._refuse = refuse
         source = cast("Source[Any]", task.body)
         self._readers = Readers(task.name, source)
+        self._grows = isinstance(source, GrowingSource)
         self._name = task.name
         self._outbox = outbox
         self._measured = measured
@@ -98,7 +99,7 @@ class Sourcing:
     @property
     def is_dry(self) -> bool:
         """Whether nothing will come any more."""
-        return all(split.position.done for split in self._readers.splits.values())
+        return not self._grows and all(split.position.done for split in self._readers.splits.values())
 
     def sample(self, share: float) -> None:
         """Tag this share of the items from now on."""
@@ -152,6 +153,8 @@ class Sourcing:
                 went_on |= self._read_split(split, wait_s)
             if went_on:
                 break
+        if not self._readers.splits:
+            self._sleep(_WAIT_S)  # perhaps it gets some at the next boundary
         if (now_ns := self._now_ns()) >= self._next_mark_ns:
             self._next_mark_ns = now_ns + _MARK_EVERY_NS
             self._measured.lag_items = self._readers.lag_items

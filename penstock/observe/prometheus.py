@@ -135,7 +135,7 @@ FLOW_TOTALS: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
 
 
 def totals(metrics: Metrics) -> Iterator[Metric]:
-    """What only grows: items, failures, and the latency of samples from due time to each sink."""
+    """Items and failures, who is paused, and the latency of samples from due time to each sink."""
     for name, text, of_flow in FLOW_TOTALS:
         counter = CounterMetricFamily(f"penstock_{name}", text)
         counter.add_metric([], of_flow(metrics))
@@ -145,6 +145,10 @@ def totals(metrics: Metrics) -> Iterator[Metric]:
         for task, numbers in metrics.tasks.items():
             family.add_metric([task], total(numbers))
         yield family
+    paused = GaugeMetricFamily("penstock_task_paused", "1 while a source is paused, else 0.", labels=["task"])
+    for task, numbers in metrics.tasks.items():
+        paused.add_metric([task], float(numbers.paused))
+    yield paused
     latency = SummaryMetricFamily(
         "penstock_sink_latency_seconds", "Of sampled items, from due time to the sink.", labels=["sink"]
     )

@@ -1,6 +1,6 @@
 """What a change means for placement and switches of a running flow: now, and at the next boundary. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -62,6 +62,17 @@ def change(
     if later == now and resized == layout:
         return Change(at_once)
     return Change(at_once, (resized, msgspec.structs.replace(at_once, active=later, routes=routes(resized))))
+
+
+def pause(
+    layout: Layout, switches: Switches, *, pause: Collection[str] = (), resume: Collection[str] = ()
+) -> Switches:
+    """Sources that are to read nothing, and those that go on; what is left out stays."""
+    sources = [task.name for task in layout.graph.tasks if task.kind == "source"]
+    for name in (*pause, *resume):
+        layout.graph.source(name)
+    wanted = {*switches.paused, *pause} - {*resume}
+    return msgspec.structs.replace(switches, paused=[name for name in sources if name in wanted])
 
 
 def _by_key(layout: Layout, task: str) -> bool:

@@ -31,6 +31,7 @@ class Switches(msgspec.Struct, frozen=True):
     sampling: float
     measure_every_s: float = 1.0
     chains: list[list[str]] = []
+    paused: list[str] = []
     version: int = 0
 
 

@@ -24,6 +24,7 @@ from penstock.worker.readers import OpenSplit, Readers
 
 _CHUNK = 512
 _WAIT_S = 0.01
+_PAUSED_S = 0.02
 _MARK_EVERY_NS = 100_000_000
 _AFFORD_EVERY_NS = 1_000_000_000
 
@@ -86,6 +87,8 @@ class Sourcing:
         self._full = False
         self._knows_due = False
         self._paused_at_ns: int | None = None
+        self.paused = False
+        """Whether it is to read nothing for now; the control line may turn it at any time."""
         self._items = 0
         self._marks: deque[_Mark] = deque()
         self._marked: dict[str, Position] = {}
@@ -129,8 +132,12 @@ class Sourcing:
         """Read until the bridge ends the batch or the source has run dry; where it stands then."""
         self.begin(order)
         while not self.is_dry and not _ended(inbox):
-            self._pause()
-            self.read()
+            if self.paused:
+                self._look()
+                inbox.wait(_PAUSED_S)
+            else:
+                self._pause()
+                self.read()
         return Reached(self.positions, self.is_dry)
 
     def begin(self, order: SourceOrder) -> None:
@@ -155,13 +162,17 @@ class Sourcing:
                 break
         if not self._readers.splits:
             self._sleep(_WAIT_S)  # perhaps it gets some at the next boundary
+        self._look()
+        return went_on
+
+    def _look(self) -> None:
+        """From time to time: what is known of the lag, and from where a successor would go on."""
         if (now_ns := self._now_ns()) >= self._next_mark_ns:
             self._next_mark_ns = now_ns + _MARK_EVERY_NS
             self._measured.lag_items = self._readers.lag_items
             if self._marks:
                 self._mark()
                 self._afford(now_ns)
-        return went_on
 
     def _read_split(self, split: OpenSplit, wait_s: float) -> bool:
         """Read from one split, and send it; whether it went on, if only to its end."""

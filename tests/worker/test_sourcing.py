@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
@@ -232,6 +233,35 @@ def test_the_bridge_ends_a_batch(benches: list[Bench]) -> None:
     bench.source.on_idle = bench.ask_to_end
     assert bench.run(Position(0, 0)) == Position(3, 2)
     assert bench.items() == [1, 2, 3]
+
+
+def test_a_paused_source_reads_nothing_and_can_be_ended(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([[1], [2]]))
+    bench.sourcing.paused = True
+    ends = threading.Timer(0.1, bench.ask_to_end)
+    ends.start()
+    assert bench.run(Position(0, 0)) == Position(0, 0)
+    resumes = threading.Timer(0.1, setattr, (bench.sourcing, "paused", False))
+    resumes.start()
+    assert bench.run(Position(0, 0)) == Position(2, 2, done=True)
+    assert bench.items() == [1, 2]
+
+
+def test_what_was_read_before_a_pause_is_marked_in_it(
+    benches: list[Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sourcing_module, "_MARK_EVERY_NS", 20_000_000)
+    bench = bench_of(benches, Script([[1], [2], [3]]))
+    read = bench.source.read
+
+    def pause_behind_the_second(limit: int, wait_s: float) -> Read | None:
+        bench.sourcing.paused = bench.source.offset == 1
+        return read(limit, wait_s)
+
+    bench.source.read = pause_behind_the_second  # type: ignore[method-assign]
+    threading.Timer(0.2, bench.ask_to_end).start()
+    bench.run(Position(0, 0))
+    assert [position for _, position in bench.marks][-1] == Position(2, 2)
 
 
 def test_a_closed_channel_ends_it(benches: list[Bench]) -> None:

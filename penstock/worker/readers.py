@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.io.protocol import JointReader, JointSource, Reader, RecordReader, Source, SourceClock
 from penstock.wire.ids import origin_of
@@ -22,6 +22,14 @@ class OpenSplit:
     records: RecordReader | None
     """The same reader, if its items have numbers of their own."""
     position: Position
+
+
+class Turn(NamedTuple):
+    """A split that is to be read: at most so many items, of which the first may be waited for so long."""
+
+    split: OpenSplit
+    limit: int
+    wait_s: float
 
 
 class Readers:
@@ -65,9 +73,9 @@ class Readers:
 
     def _open_each(self, positions: Mapping[str, Position], clock: Callable[[str], SourceClock]) -> None:
         before, self.splits = self.splits, {}
-        for name, known in before.items():
-            if positions.get(name) != known.position:
-                known.reader.close()
+        for name, split in before.items():
+            if positions.get(name) != split.position:
+                split.reader.close()
         for name, at in positions.items():
             known = before.get(name)
             if known is None or known.position != at:
@@ -78,17 +86,20 @@ class Readers:
         records = reader if isinstance(reader, RecordReader) else None
         return OpenSplit(split, origin_of(self._name, split), reader, records, at)
 
-    def passes(self, limit: int, wait_s: float) -> Iterator[Iterator[tuple[OpenSplit, float]]]:
-        """Whom to read, and how long each may wait; the next pass is for when nothing came in one."""
+    def passes(self, limit: int, wait_s: float) -> Iterator[Iterator[Turn]]:
+        """Whom to read, `limit` items of all; the second pass is for when nothing came in the first."""
         if self._joint is not None:
-            yield ((self.splits[name], 0.0) for name in self._joint.await_any(limit, wait_s))
+            ready = self._joint.await_any(limit, wait_s)
+            yield (Turn(self.splits[name], limit, 0.0) for name in ready)
             return
         undone = [split for split in self.splits.values() if not split.position.done]
         if len(undone) > 1:
-            yield ((split, 0.0) for split in undone)
-            undone = [split for split in undone if not split.position.done]
-        each_s = wait_s if len(undone) < 2 else min(_TURN_S, wait_s / len(undone))
-        yield ((split, each_s) for split in undone)
+            each = -(-limit // len(undone))
+            yield (Turn(split, each, 0.0) for split in undone)
+            each_s = min(_TURN_S, wait_s / len(undone))
+            yield (Turn(split, each, each_s) for split in undone)
+        else:
+            yield (Turn(split, limit, wait_s) for split in undone)
 
     def close(self) -> None:
         """Release what all readers hold."""

@@ -155,11 +155,13 @@ class Sourcing:
     def read(self) -> bool:
         """Read what is there, or wait for it a little, and send it; whether any split went on."""
         self._full = went_on = False
-        for whom in self._readers.passes(_CHUNK, _WAIT_S):
-            for split, wait_s in whom:
-                went_on |= self._read_split(split, wait_s)
+        before = self._items
+        for turns in self._readers.passes(_CHUNK, _WAIT_S):
+            for turn in turns:
+                went_on |= self._read_split(*turn)
             if went_on:
                 break
+        self._full |= self._items - before >= _CHUNK
         if not self._readers.splits:
             self._sleep(_WAIT_S)  # perhaps it gets some at the next boundary
         self._look()
@@ -174,15 +176,15 @@ class Sourcing:
                 self._mark()
                 self._afford(now_ns)
 
-    def _read_split(self, split: OpenSplit, wait_s: float) -> bool:
+    def _read_split(self, split: OpenSplit, limit: int, wait_s: float) -> bool:
         """Read from one split, and send it; whether it went on, if only to its end."""
         reader, at = split.reader, split.position
-        got = reader.read(_CHUNK, wait_s)
+        got = reader.read(limit, wait_s)
         if got is None:
             split.position = Position(at.ordinal, reader.offset, done=True)
             return True
         items, due_ns = got
-        self._full |= len(items) == _CHUNK
+        self._full |= len(items) == limit
         self._knows_due = due_ns is not None
         for one in () if split.records is None else split.records.refused:
             assert self._refuse is not None, "whoever reads records has an error policy"

@@ -105,8 +105,7 @@ def test_replicas_of_a_source_change_at_the_boundary_and_none_is_held_ready() ->
         assert planned.at_boundary is not None
         moved, then = planned.at_boundary
         assert (moved.unit_of("numbers").pool, then.active["numbers"]) == (4, 4)
-    grown, running = planned.at_boundary
-    planned = change(grown, running, active={"numbers": 1})
+    planned = change(moved, then, active={"numbers": 1})
     assert planned.at_once.active["numbers"] == 4, "no split is left alone in the middle of a batch"
     assert planned.at_boundary is not None
     assert planned.at_boundary[0].slots == 2

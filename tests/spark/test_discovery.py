@@ -58,9 +58,9 @@ class Found:
     """A flow with such a source and two replicas of it."""
 
     def __init__(self) -> None:
-        self.source: Any = Shelves("a", "b", "c")
+        self.source = Shelves("a", "b", "c")
         flow = ps.Flow("library", ids=True)
-        flow.source(self.source, name="books", replicas=2).sink(print, name="out")
+        flow.source(cast("Any", self.source), name="books", replicas=2).sink(print, name="out")
         self.layout = lay_out(flow.graph())
         self.reading = Reading(flow.graph())
         self.board = FakeBoard()

@@ -25,8 +25,8 @@ def flow_of(collector: Collector, count: int, replicas: Any) -> ps.Flow:
 
 def positions(checkpoint: Path) -> dict[str, Any]:
     last = max((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
-    found: dict[str, Any] = json.loads(last.read_text().splitlines()[2])
-    return found["sources"]["numbers"]
+    found: dict[str, Any] = json.loads(last.read_text().splitlines()[2])["sources"]["numbers"]
+    return found
 
 
 def test_replicas_of_a_source_grow_and_shrink_at_boundaries(

@@ -37,6 +37,8 @@ def live_headline(greeting: Greeting, now: FlowNow) -> Iterator[str]:
         yield f"policy {now.control.policy}{mode}, every {format_ms(now.control.interval_s * 1000)}"
         if now.control.problem is not None:
             yield now.control.problem
+    if paused := [task.name for task in now.tasks if task.paused]:
+        yield f"paused: {', '.join(paused)}"
     if now.restarts:
         yield f"started again {now.restarts} times"
     yield from (f"{task.name}: {faults}" for task in now.tasks if (faults := _faults(task)))

@@ -42,12 +42,19 @@ def command(
         list[str] | None,
         typer.Option("--bound", metavar="CONSTRAINT=TIME", help="Hold a constraint to another bound."),
     ] = None,
+    pause: Annotated[
+        list[str] | None, typer.Option("--pause", metavar="SOURCE", help="Let a source read nothing.")
+    ] = None,
+    resume: Annotated[
+        list[str] | None,
+        typer.Option("--resume", metavar="SOURCE", help="Let a source read on that was paused."),
+    ] = None,
     policy: Annotated[
         Mode | None, typer.Option(help="Carry out what the policy decides, or only show it.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Change replicas, lifetimes of batches and bounds of a flow that runs, all at once or nothing."""
+    """Change replicas, lifetimes and bounds of a flow that runs, pause its sources: all of it or nothing."""
     console = Console(stderr=True)
     with user_errors(console):
         wanted = Set(
@@ -55,10 +62,13 @@ def command(
             lifetimes_ms=assigned("--lifetime", lifetimes or (), milliseconds),
             bounds_ms=assigned("--bound", bounds or (), milliseconds),
             applies=None if policy is None else policy is Mode.ON,
+            pause=pause or [],
+            resume=resume or [],
         )
         if wanted == Set():
             raise typer.BadParameter(
-                "nothing to set; give --replicas, --lifetime, --bound or --policy", param_hint="set"
+                "nothing to set; give --replicas, --lifetime, --bound, --pause, --resume or --policy",
+                param_hint="set",
             )
         greeting, answer = asked(flow, wanted, console, _BOUNDARY_S)
     assert isinstance(answer, Changed)

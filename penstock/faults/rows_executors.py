@@ -38,7 +38,7 @@ MOVES_S: Final = 3.0
 def executor_killed(bed: Bed) -> Outcome:
     """One of two."""
     job = bed.flowing(bed.flow(None))
-    bed.strike(partial(_kill_one, job, bed.chance))
+    bed.strike(partial(kill_one, job, bed.chance))
     bed.expect("noticed after, s", _noticed_s(job), "<=", NOTICED_IN_S)
     return bed.outcome(counts=bed.settle(job))
 
@@ -55,7 +55,7 @@ def executors_killed_repeatedly(bed: Bed) -> Outcome:
     """One after the other, each as soon as the flow runs again."""
     job = bed.flowing(bed.flow(None, sink=bed.once()))
     for kills in range(KILLS):
-        bed.strike(partial(_kill_one, job, bed.chance))
+        bed.strike(partial(kill_one, job, bed.chance))
         wait_until(partial(_started_again, job, kills), "the flow is started again", 60.0)
     counts = bed.settle(job)
     bed.expect("restarts", job.metrics().restarts, ">=", KILLS)
@@ -167,7 +167,8 @@ def _started_again(job: Job, times: int) -> bool:
     return job.metrics().restarts > times
 
 
-def _kill_one(job: Job, chance: random.Random) -> None:
+def kill_one(job: Job, chance: random.Random) -> None:
+    """One of those in which workers of the flow run."""
     wait_until(lambda: carriers(job), "an executor carries the flow")
     kill(chance.choice(carriers(job)))
 

@@ -9,6 +9,7 @@ from penstock.faults import (
     rows_control,
     rows_driver,
     rows_executors,
+    rows_kafka,
     rows_load,
     rows_network,
     rows_users,
@@ -26,6 +27,7 @@ MODULES = (
     rows_changes,
     rows_control,
     rows_checkpoint,
+    rows_kafka,
 )
 ROWS: dict[str, Row] = {row.name: row for row in chain.from_iterable(module.ROWS for module in MODULES)}
 

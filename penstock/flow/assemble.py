@@ -168,6 +168,11 @@ def _refuse_uneven_forward(graph: Graph) -> None:
                 f" {sender.parallelism} with {receiver.parallelism};"
                 " give both the same parallelism, or use .round_robin()"
             )
+        if stream.wiring == "forward" and sender.kind == "source" and sender.parallelism.elastic:
+            raise FlowError(
+                f'forward stream "{stream.name}" of flow "{graph.name}" comes from a source whose replicas'
+                " may change; give the source a fixed number of replicas, or use .round_robin()"
+            )
 
 
 def _listed(names: Iterable[str]) -> str:

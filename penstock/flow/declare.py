@@ -4,6 +4,7 @@ The settings of the call win over those of the decorator, and these over the att
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from penstock.flow.bodies import check_function, check_object, check_sink, is_async
@@ -28,7 +29,7 @@ from penstock.flow.options import (
     checked_timeout_ms,
     declared_by,
 )
-from penstock.flow.parallelism import fixed
+from penstock.flow.parallelism import Parallelism, fixed
 
 DEFAULT_CONCURRENCY: Final = 20
 """How many calls of an async body are open at once if nothing is said."""
@@ -39,8 +40,10 @@ _FUNCTIONS: Final[tuple[Form, ...]] = ("map", "flat_map", "filter", "map_batches
 _BATCHED: Final[tuple[Form, ...]] = ("map_batches", "flat_map_batches", "sink_batches")
 
 
-def declare_source(flow: str, source: Any, name: str | None, on_error: object = "fail") -> Task:
-    """A source, with one replica for each of its splits."""
+def declare_source(
+    flow: str, source: Any, name: str | None, on_error: object = "fail", replicas: object = None
+) -> Task:
+    """A source, with one replica for each of its splits unless it is said otherwise."""
     own = getattr(source, "name", None)
     chosen = next(said for said in (name, own, type(source).__name__.lower()) if said is not None)
     check_name(chosen, f'flow "{flow}": source name')
@@ -57,10 +60,21 @@ def declare_source(flow: str, source: Any, name: str | None, on_error: object = 
         "source",
         "source",
         source,
-        fixed(len(splits)),
+        fixed(len(splits)) if replicas is None else _replicas(source, replicas, where),
         on_error=checked_on_error(on_error, where),
         defaults=("name",) if name is None else (),
     )
+
+
+def _replicas(source: Any, given: object, where: str) -> Parallelism:
+    """Of a source. None is held ready: a replica has splits to read, or it is not there."""
+    found = checked_parallelism(given, where, setting="replicas")
+    if found.max > len(source.splits) and not callable(getattr(source, "discover", None)):
+        raise FlowError(
+            f"{where}: {found.max} replicas have only {len(source.splits)} splits to read:"
+            f" {', '.join(source.splits)}; choose fewer replicas"
+        )
+    return replace(found, pool=found.initial)
 
 
 def _is_split(name: Any) -> bool:

@@ -55,6 +55,9 @@ def _task(graph: Graph, task: Task) -> list[str]:
     named = f"{task.name} (default name)" if "name" in task.defaults else task.name
     said = [f"{named}: {task.form if task.form in _FUNCTIONS else task.kind}"]
     said.append(_marked(_parallelism(task.parallelism), "parallelism", task.defaults, "parallelism"))
+    splits = len(getattr(task.body, "splits", ())) if task.kind == "source" else 0
+    if splits != task.parallelism.initial and splits:
+        said.append(_counted(splits, "split"))
     if task.kind != "source" or task.on_error != "fail":
         said.append(_marked(task.on_error, "on_error", task.defaults, "on_error"))
     if task.kind == "task":

@@ -9,7 +9,7 @@ from penstock.flow.constraints import Element, Wish
 from penstock.flow.declare import declare_source, declare_task
 from penstock.flow.errors import FlowError
 from penstock.flow.explain import explain
-from penstock.flow.graph import Form, Graph, OnError, Task
+from penstock.flow.graph import Form, Graph, OnError, Parallelism, Task
 from penstock.flow.names import check_name
 from penstock.flow.options import TaskOptions
 from penstock.flow.output import Output, Sink
@@ -40,20 +40,37 @@ class Flow:
 
     @overload
     def source(
-        self, source: GivesRecords[Item], *, name: str | None = None, on_error: OnError = "fail"
+        self,
+        source: GivesRecords[Item],
+        *,
+        name: str | None = None,
+        on_error: OnError = "fail",
+        replicas: int | Parallelism | None = None,
     ) -> Output[Item]: ...
 
     @overload
     def source(
-        self, source: Readable[Item], *, name: str | None = None, on_error: OnError = "fail"
+        self,
+        source: Readable[Item],
+        *,
+        name: str | None = None,
+        on_error: OnError = "fail",
+        replicas: int | Parallelism | None = None,
     ) -> Output[Item]: ...
 
-    def source(self, source: Any, *, name: str | None = None, on_error: OnError = "fail") -> Output[Any]:
-        """Add a source; it has one replica for each of its splits.
+    def source(
+        self,
+        source: Any,
+        *,
+        name: str | None = None,
+        on_error: OnError = "fail",
+        replicas: int | Parallelism | None = None,
+    ) -> Output[Any]:
+        """Add a source; it has one replica for each of its splits, or `replicas` that deal them out.
 
         `on_error` is for what it reads and can make no item of, as a record that cannot be decoded.
         """
-        self._add(declare_source(self.name, source, name, on_error))
+        self._add(declare_source(self.name, source, name, on_error, replicas))
         return Output(self, next(reversed(self._tasks)))
 
     @overload

@@ -153,6 +153,16 @@ class Graph:
         known = ", ".join(task.name for task in self.tasks)
         raise FlowError(f'flow "{self.name}" has no task "{name}"; its tasks are {known}')
 
+    def source(self, name: str) -> Task:
+        """The source of that name."""
+        task = self.task(name)
+        if task.kind != "source":
+            sources = ", ".join(task.name for task in self.tasks if task.kind == "source")
+            raise FlowError(
+                f'{task.kind} "{name}" of flow "{self.name}" is no source; its sources are {sources}'
+            )
+        return task
+
     def stream(self, name: str) -> Stream:
         """The stream of that name, for example "numbers->is_prime"."""
         for stream in self.streams:

@@ -148,15 +148,15 @@ class Layout:
                 f"{what} is outside 1 to {task.parallelism.max}; raise its max or choose a pool within it"
             )
         for other in map(self.graph.task, self.abreast_of(name)):
-            if other.kind == "source" and pool != other.parallelism.pool:
-                which = (
-                    "a source"
-                    if other is task
-                    else f'forward streams connect it with source "{other.name}", which'
+            replicas = other.parallelism
+            if other.kind == "source" and not replicas.min <= pool <= replicas.max:
+                which = "" if other is task else f'forward streams connect it with source "{other.name}": '
+                declared = (
+                    f"{replicas.min} to {replicas.max}" if replicas.elastic else f"always {replicas.min}"
                 )
                 raise FlowError(
-                    f"{what}: {which} has a replica for each of its {other.parallelism.pool} partitions;"
-                    " change the source instead"
+                    f"{what}: {which}the source was declared with {declared} replicas;"
+                    " give it another range, as in replicas=elastic(1, 4)"
                 )
 
 

@@ -53,13 +53,13 @@ def declared_by(body: object) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None and not callable(value)}
 
 
-def checked_parallelism(value: object, where: str) -> Parallelism:
+def checked_parallelism(value: object, where: str, *, setting: str = "parallelism") -> Parallelism:
     """A number of replicas or the result of `elastic`."""
     if isinstance(value, Parallelism):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise FlowError(
-            f"{where}: parallelism must be a whole number of at least 1 or elastic(...), not {value!r}"
+            f"{where}: {setting} must be a whole number of at least 1 or elastic(...), not {value!r}"
         )
     return fixed(value)
 

@@ -4,12 +4,16 @@ from penstock.io.day_night import Burst, day_night
 from penstock.io.dedup import DedupJsonl, dedup_jsonl
 from penstock.io.jsonl import Jsonl, jsonl
 from penstock.io.kafka_client import KafkaError
+from penstock.io.kafka_reader import KafkaRecord
 from penstock.io.kafka_sink import ToKafka, to_kafka
-from penstock.io.kafka_source import Kafka, KafkaRecord, kafka
+from penstock.io.kafka_source import Kafka, kafka
 from penstock.io.msgspec_codec import MsgspecCodec, msgspec_codec
 from penstock.io.paced import Paced, paced
 from penstock.io.protocol import (
     DeliveryError,
+    GrowingSource,
+    JointReader,
+    JointSource,
     LateSink,
     Offset,
     Reader,
@@ -29,6 +33,9 @@ __all__ = [
     "Burst",
     "DedupJsonl",
     "DeliveryError",
+    "GrowingSource",
+    "JointReader",
+    "JointSource",
     "Jsonl",
     "Kafka",
     "KafkaError",

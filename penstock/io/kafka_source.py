@@ -10,23 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Final, Literal
 
-import msgspec
-
-from penstock.flow.record import Record
-from penstock.io.kafka_client import (
-    Config,
-    Heard,
-    KafkaError,
-    ask,
-    asking,
-    checked_config,
-    in_words,
-    is_refusal,
-    new_client,
-    revealed,
-)
-from penstock.io.kafka_codecs import Decoding, checked_decoding, decoder
-from penstock.io.protocol import Refused, SourceClock
+from penstock.durations import Duration, DurationError, seconds
+from penstock.io.kafka_client import Config, KafkaError, ask, asking, checked_config
+from penstock.io.kafka_codecs import Decoding, checked_decoding
+from penstock.io.kafka_reader import KafkaReader, KafkaReaders, topic_partition
+from penstock.io.protocol import SourceClock
 
 Start = Literal["earliest", "latest"] | datetime | Mapping[str, int]
 
@@ -37,34 +25,15 @@ _OURS: Final = {
     "enable.auto.commit": "positions are in the commits of the flow",
     "enable.auto.offset.store": "positions are in the commits of the flow",
 }
-# Prompt rather than much: a partition is read by a process of its own, which need not hold 64 MB of records.
-_DEFAULTS: Final = {
-    "queued.max.messages.kbytes": 16384,
-    "fetch.error.backoff.ms": 100,
-    "client.id": "penstock",
-}
-_UNSEEN: Final = -1001
 
-
-class KafkaRecord(msgspec.Struct, frozen=True):
-    """A record with all that Kafka knows of it: the items of `kafka(..., records=True)`.
-
-    `timestamp_ms` is since 1970, None if the record has none; `headers` are as they were sent, in order.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    value: Any
-    key: Any = None
-    timestamp_ms: int | None = None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
+_OFTEN_ENOUGH_S: Final = 0.5
 
 
 @dataclass(frozen=True)
 class Kafka:
-    """Topics, as they were when the flow was declared."""
+    """Topics; `splits` are their partitions when the flow was declared."""
 
+    topics: str | Sequence[str] | re.Pattern[str]
     splits: tuple[str, ...]
     servers: str
     begin: Start
@@ -75,12 +44,22 @@ class Kafka:
     records: bool
     metadata: bool
     name: str
+    discover_every_s: float | None
     endless: ClassVar[bool] = True
 
     def start(self, split: str) -> int:
         """Where reading begins, asked of the broker."""
-        if isinstance(self.begin, Mapping):
-            return self.begin[split]
+        return self.begin[split] if isinstance(self.begin, Mapping) else self._asked(split, self.begin)
+
+    def discover(self) -> tuple[str, ...]:
+        """The partitions that the broker knows now."""
+        return _splits(_partitions(self.topics, self.servers, self.config, f"kafka({_shown(self.topics)})"))
+
+    def start_of_new(self, split: str) -> int:
+        """With its first record, or at the time that was given: all of it came after the flow had begun."""
+        return self._asked(split, self.begin if isinstance(self.begin, datetime) else "earliest")
+
+    def _asked(self, split: str, begin: Literal["earliest", "latest"] | datetime) -> int:
         from confluent_kafka import TopicPartition
 
         place = TopicPartition(*topic_partition(split))
@@ -91,148 +70,18 @@ class Kafka:
                 return low, high
 
             low, high = ask(client, heard, kept, place.topic)
-            if isinstance(self.begin, datetime):
-                place.offset = round(self.begin.timestamp() * 1000)
+            if isinstance(begin, datetime):
+                place.offset = round(begin.timestamp() * 1000)
                 (found,) = ask(client, heard, lambda s: client.offsets_for_times([place], timeout=s))
                 return int(found.offset) if found.offset >= 0 else int(high)
-            return int(low if self.begin == "earliest" else high)
+            return int(low if begin == "earliest" else high)
 
-    def open(self, split: str, offset: int, clock: SourceClock) -> "KafkaReader":  # noqa: ARG002 - not paced
-        return KafkaReader(self, split, offset)
+    def open(self, split: str, offset: int, clock: SourceClock) -> KafkaReader:  # noqa: ARG002 - not paced
+        return KafkaReaders(self, {split: offset}).readers[split]
 
-
-class KafkaReader:
-    """Reads one partition; `ordinals` are the offsets of what was read last, `refused` what has no item."""
-
-    def __init__(self, source: Kafka, split: str, offset: int) -> None:
-        from confluent_kafka import TopicPartition
-
-        self.offset = offset
-        self.ordinals: list[int] = []
-        self.refused: list[Refused] = []
-        self.lag_items: int | None = None
-        self._source = source
-        self._topic, self._partition = topic_partition(split)
-        self._value, self._key = decoder(source.value), decoder(source.key)
-        self._heard = Heard(source.servers, self._topic)
-        settings = {
-            **_DEFAULTS,
-            **revealed(source.config),
-            "bootstrap.servers": source.servers,
-            "group.id": source.group or "penstock",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "error",
-        }
-        self._place = TopicPartition(self._topic, self._partition)
-        self._consumer = new_client("Consumer", settings, self._heard)
-        self._consumer.assign([TopicPartition(self._topic, self._partition, offset)])
-
-    def read(self, limit: int, wait_s: float) -> tuple[list[Any], None]:
-        """What has arrived; a broker that is away is waited for."""
-        items: list[Any] = []
-        self.ordinals, self.refused = [], []
-        for message in self._messages(limit, wait_s):
-            error = message.error()
-            if error is not None:
-                self._handle(error)
-                continue
-            offset = message.offset()
-            try:
-                items.append(self._item(message))
-                self.ordinals.append(offset)
-            except Exception as problem:  # noqa: BLE001 - a user's decoder may raise anything
-                self.refused.append(Refused(self._raw(message), problem, offset))
-            self.offset = offset + 1
-        self.lag_items = self._lag_items()
-        return items, None
-
-    def _messages(self, limit: int, wait_s: float) -> list[Any]:
-        """`consume` waits for as many as were asked for, so only the first is waited for, by `poll`."""
-        first = self._consumer.poll(wait_s)
-        self._heard.check()
-        return [] if first is None else [first, *self._consumer.consume(limit - 1, 0)]
-
-    def _lag_items(self) -> int | None:
-        """By what the broker said last; None before it has said anything of the partition."""
-        from confluent_kafka import KafkaException
-
-        try:
-            _, high = self._consumer.get_watermark_offsets(self._place, cached=True)
-        except KafkaException:
-            return None
-        return None if high == _UNSEEN else max(0, high - self.offset)
-
-    def committed(self, offset: int) -> None:
-        """The flow has committed all before this offset: told to the group, if one was named."""
-        if self._source.group is not None:
-            from confluent_kafka import TopicPartition
-
-            place = TopicPartition(self._topic, self._partition, offset)
-            self._consumer.commit(offsets=[place], asynchronous=True)
-
-    def close(self) -> None:
-        self._consumer.close()
-
-    def _item(self, message: Any) -> Any:
-        value = message.value()
-        decoded = None if value is None else self._value(value)
-        if self._source.records:
-            key = message.key()
-            decoded = self._record(message, decoded, None if key is None else self._key(key))
-        return self._described(message, decoded) if self._source.metadata else decoded
-
-    def _described(self, message: Any, item: Any) -> Record[Any]:
-        """The item with what travels beside it: of headers of one name the last, and none without a value."""
-        kind, timestamp_ms = message.timestamp()
-        headers = {name: value for name, value in message.headers() or () if value is not None}
-        return Record(item, headers, timestamp_ms if kind else None, message.key())
-
-    def _raw(self, message: Any) -> KafkaRecord:
-        return self._record(message, message.value(), message.key())
-
-    def _record(self, message: Any, value: Any, key: Any) -> KafkaRecord:
-        kind, timestamp_ms = message.timestamp()
-        return KafkaRecord(
-            topic=self._topic,
-            partition=self._partition,
-            offset=message.offset(),
-            value=value,
-            key=key,
-            timestamp_ms=timestamp_ms if kind else None,
-            headers=tuple(message.headers() or ()),
-        )
-
-    def _handle(self, error: Any) -> None:
-        """An error of the partition: those that pass by themselves are not raised."""
-        from confluent_kafka import KafkaError as Code
-
-        if error.code() in (Code._AUTO_OFFSET_RESET, Code.OFFSET_OUT_OF_RANGE):
-            raise KafkaError(self._out_of_range())
-        if is_refusal(error):
-            raise KafkaError(in_words(error, self._source.servers, self._topic))
-        self._heard.hear(error)
-
-    def _out_of_range(self) -> str:
-        low, high = ask(
-            self._consumer,
-            self._heard,
-            lambda timeout_s: self._consumer.get_watermark_offsets(self._place, timeout=timeout_s),
-        )
-        return (
-            f"{self._topic}-{self._partition} at {self._source.servers} holds the offsets {low} up to {high},"
-            f" and not {self.offset}: its retention was shorter than the flow was away, or the topic was made"
-            " anew; begin with a new checkpoint, and start= where it should"
-        )
-
-
-def topic_partition(split: str) -> tuple[str, int]:
-    """Of the name of a split.
-
-    >>> topic_partition("web-orders-11")
-    ('web-orders', 11)
-    """
-    topic, _, partition = split.rpartition("-")
-    return topic, int(partition)
+    def open_jointly(self, offsets: Mapping[str, int]) -> KafkaReaders:
+        """One client for all of them."""
+        return KafkaReaders(self, offsets)
 
 
 def kafka(
@@ -247,12 +96,14 @@ def kafka(
     config: Config | None = None,
     group: str | None = None,
     partitions: int | None = None,
+    discover: Duration | None = "30 s",
 ) -> Kafka:
     """The records of one topic, of several, or of all whose whole name matches a pattern.
 
-    The broker is asked for their partitions now, unless `partitions` says how many each of them has. Each is
-    read by a replica of its own. `start` holds for partitions that no commit knows: "earliest", "latest", a
-    datetime with a time zone, or offsets by partition, as in {"orders-0": 17}.
+    The broker is asked for their partitions now, unless `partitions` says how many each of them has. `start`
+    holds for partitions that no commit knows: "earliest", "latest", a datetime with a time zone, or offsets
+    by partition, as in {"orders-0": 17}. Every `discover` the driver of a running flow looks for partitions
+    and topics that were added, unless `partitions` were given.
 
     An item is the value, decoded: `value` is "bytes", "text", "json", a msgspec struct or dataclass that JSON
     is read into, or any function of bytes. With `records` it is a `KafkaRecord`, whose key is decoded by
@@ -276,11 +127,30 @@ def kafka(
         counts = dict.fromkeys([topics] if isinstance(topics, str) else topics, partitions)
     else:
         counts = _partitions(topics, servers, checked, where)
-    splits = tuple(f"{topic}-{number}" for topic in sorted(counts) for number in range(counts[topic]))
+    splits = _splits(counts)
     if isinstance(start, Mapping) and set(start) != set(splits):
         raise KafkaError(f"{where}: start names {sorted(start)}, and its partitions are {list(splits)}")
     name = re.sub(r"[^A-Za-z0-9_-]", "_", next(iter(counts))) if len(counts) == 1 else "kafka"
-    return Kafka(splits, servers, start, value, key, checked, group, records, metadata, name)
+    every_s = _discover_every_s(discover, where)
+    if partitions is not None:
+        every_s = None
+    return Kafka(topics, splits, servers, start, value, key, checked, group, records, metadata, name, every_s)
+
+
+def _discover_every_s(given: Duration | None, where: str) -> float | None:
+    if given is None:
+        return None
+    try:
+        every_s = seconds(given)
+    except DurationError as problem:
+        raise KafkaError(f"{where}: discover: {problem}") from None
+    if every_s < _OFTEN_ENOUGH_S:
+        raise KafkaError(f"{where}: discover {given!r} is more often than every {_OFTEN_ENOUGH_S:g} s")
+    return every_s
+
+
+def _splits(partitions: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(f"{topic}-{number}" for topic in sorted(partitions) for number in range(partitions[topic]))
 
 
 def _shown(topics: Any) -> str:

@@ -1,7 +1,7 @@
 """What a source and a sink must offer. Ports only: anything with these members can be used in a flow."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -93,7 +93,7 @@ class Source(Protocol[Item]):
 
     @property
     def splits(self) -> Sequence[str]:
-        """The names of the parts it is read in, each by a reader of its own.
+        """The names of the parts it is read in; a replica reads one or several of them.
 
         The checkpoint knows positions by these names: the same name must always mean the same items. A split
         that is new begins at its start; one that is missing is refused.
@@ -106,6 +106,53 @@ class Source(Protocol[Item]):
 
     def open(self, split: str, offset: Offset, clock: SourceClock) -> Reader[Item]:
         """A reader that begins at `offset`."""
+        ...
+
+
+class JointReader(Protocol[Item]):
+    """Readers of several splits that wait together, as those of one client of a broker do."""
+
+    @property
+    def readers(self) -> Mapping[str, Reader[Item]]:
+        """By split. They wait for nothing themselves, and are closed together."""
+        ...
+
+    def await_any(self, limit: int, wait_s: float) -> Collection[str]:
+        """The splits that have something to be read, at most `limit` items of all.
+
+        Waits at most `wait_s` for the first.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the readers hold."""
+        ...
+
+
+@runtime_checkable
+class JointSource(Protocol):
+    """What a source offers besides, if one reader of several splits costs less than several readers."""
+
+    def open_jointly(self, offsets: Mapping[str, Offset]) -> JointReader[Any]:
+        """Readers that begin at these offsets, by split."""
+        ...
+
+
+@runtime_checkable
+class GrowingSource(Protocol):
+    """What a source offers besides, if splits may be added to it while a flow runs; it never runs dry."""
+
+    @property
+    def discover_every_s(self) -> float | None:
+        """The time between two looks of the driver; None if it is not to look."""
+        ...
+
+    def discover(self) -> Sequence[str]:
+        """The splits that there are now; those that are known already may be missing."""
+        ...
+
+    def start_of_new(self, split: str) -> Offset:
+        """Where a split begins that was added after the flow had been started for the first time."""
         ...
 
 

@@ -157,7 +157,7 @@ SHUFFLE_GAUGES: tuple[tuple[str, str, Callable[[ShuffleHeld], float]], ...] = (
 
 
 def totals(metrics: Metrics) -> Iterator[Metric]:
-    """What only grows: items, failures, the latency of samples from due time to each sink; and what waits."""
+    """Items, failures, who is paused, what waits, and the latency of samples from due time to each sink."""
     for name, text, of_flow in FLOW_TOTALS:
         counter = CounterMetricFamily(f"penstock_{name}", text)
         counter.add_metric([], of_flow(metrics))
@@ -172,6 +172,10 @@ def totals(metrics: Metrics) -> Iterator[Metric]:
         for executor, held in metrics.shuffle.items():
             gauge.add(executor, of_shuffle(held))
         yield gauge.family
+    paused = GaugeMetricFamily("penstock_task_paused", "1 while a source is paused, else 0.", labels=["task"])
+    for task, numbers in metrics.tasks.items():
+        paused.add_metric([task], float(numbers.paused))
+    yield paused
     latency = SummaryMetricFamily(
         "penstock_sink_latency_seconds", "Of sampled items, from due time to the sink.", labels=["sink"]
     )

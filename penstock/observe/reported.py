@@ -15,7 +15,10 @@ from penstock.wire.reports import Failure, QueuedChannel, Report, Said, ShuffleH
 
 @dataclass(slots=True)
 class TaskMetrics:
-    """Totals of a task over all its processes, and the processes that report now."""
+    """Totals of a task over all its processes, and the processes that report now.
+
+    `paused` is said of a source that is to read nothing for now.
+    """
 
     active: int
     pool: int
@@ -26,6 +29,7 @@ class TaskMetrics:
     dead_lettered: int = 0
     restarts: int = 0
     processes: list[int] = field(default_factory=list)
+    paused: bool = False
 
 
 @dataclass(slots=True)

@@ -61,6 +61,7 @@ class Commands:
                 skipped=metrics.tasks[task.name].skipped,
                 dead_lettered=metrics.tasks[task.name].dead_lettered,
                 restarts=metrics.tasks[task.name].restarts,
+                paused=metrics.tasks[task.name].paused,
             )
             for task in graph.tasks
         ]
@@ -103,6 +104,8 @@ class Commands:
             *_durations("lifetime", lifetimes_ms, wanted.lifetimes_ms),
             *_durations("bound", bounds_ms, wanted.bounds_ms),
         ]
+        changes += [f"{source}: paused" for source in wanted.pause]
+        changes += [f"{source}: reads on" for source in wanted.resume]
         if wanted.applies is not None:
             changes.append(f"policy: {'on' if wanted.applies else 'only recommends'}")
         return Changed(
@@ -117,6 +120,10 @@ class Commands:
         if wanted.replicas or wanted.lifetimes_ms:
             larger = {task: n for task, n in wanted.replicas.items() if n > layout.unit_of(task).pool}
             gap_ms = self._job.adapt(wanted.replicas, wanted.lifetimes_ms, pools=larger or None)
+        if wanted.pause or wanted.resume:
+            self._job.pause(*wanted.pause)
+            self._job.resume(*wanted.resume)
+            gap_ms = gap_ms or 0.0
         for name, bound_ms in wanted.bounds_ms.items():
             self._job.set_bound(name, bound_ms / 1000)
         return gap_ms
@@ -174,6 +181,10 @@ def _check(layout: Layout, wanted: Set) -> None:
             raise FlowError(f'a lifetime of {lifetime_ms:g} ms for stream "{stream}" is none; give 0 or more')
     for constraint, bound_ms in wanted.bounds_ms.items():
         layout.with_bound(constraint, bound_ms)
+    for source in (*wanted.pause, *wanted.resume):
+        graph.source(source)
+        if source in wanted.pause and source in wanted.resume:
+            raise FlowError(f'source "{source}" of flow "{graph.name}" cannot be paused and resumed at once')
 
 
 def _durations(what: str, before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:

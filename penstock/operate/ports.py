@@ -96,6 +96,14 @@ class Operated(Protocol):
         """Wait until everybody obeys."""
         ...
 
+    def pause(self, *sources: str) -> None:
+        """Let sources read nothing."""
+        ...
+
+    def resume(self, *sources: str) -> None:
+        """Let them read on."""
+        ...
+
     def set_bound(self, constraint: str, bound: Duration) -> None:
         """Hold a constraint to another bound."""
         ...

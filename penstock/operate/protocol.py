@@ -39,13 +39,16 @@ class AskStatus(msgspec.Struct, frozen=True, tag_field="do", tag="status"):
 class Set(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="do", tag="set"):
     """Change replicas by task, lifetimes of batches by stream, bounds by constraint: all or nothing.
 
-    `applies` says whether what the policy decides is carried out, or only recommended; None leaves it.
+    `pause` and `resume` name sources. `applies` says whether what the policy decides is carried out, or only
+    recommended; None leaves it.
     """
 
     replicas: dict[str, int] = {}
     lifetimes_ms: dict[str, float] = {}
     bounds_ms: dict[str, float] = {}
     applies: bool | None = None
+    pause: list[str] = []
+    resume: list[str] = []
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="stop"):
@@ -68,6 +71,7 @@ class TaskNow(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int = 0
     dead_lettered: int = 0
     restarts: int = 0
+    paused: bool = False
 
 
 class ConstraintNow(msgspec.Struct, frozen=True, kw_only=True):

@@ -113,7 +113,7 @@ def _measured(task: Task, beside: Beside) -> TaskModel | None:
 def _task(task: Task, beside: Beside, seconds: float) -> TaskModel:
     service_s, service = _service(task, beside)
     elastic, windows = (
-        task.parallelism.elastic,
+        task.parallelism.elastic and task.kind != "source",
         task.latency_kind == "read_write" and task.every_ms is not None,
     )
     return TaskModel(

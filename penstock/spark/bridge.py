@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.flow.layers import Layer, Layout
+from penstock.spark.reading import Reading
 from penstock.wire.orders import Switches
 
 _COLUMN = "penstock_target_"
@@ -18,13 +20,6 @@ _TRIGGER = (
 NO_RELAY = -1
 
 
-class Split(msgspec.Struct, frozen=True):
-    """A split of a source, by their names."""
-
-    source: str
-    split: str
-
-
 class LastBoundary(msgspec.Struct, frozen=True, array_like=True):
     """How long no source read at the last boundary (0: there was none) and for how long they have since."""
 
@@ -32,14 +27,14 @@ class LastBoundary(msgspec.Struct, frozen=True, array_like=True):
     flowing_ms: float
 
 
-class Beginning(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Beginning:
     """Where a run begins; `batch` is the number of its first batch.
 
-    Partition i of the first layer reads `splits[i]`, from `positions` on if the checkpoint knows none.
+    The sources read what `reading` says, from the beginning of what the checkpoint does not know.
     """
 
-    splits: list[Split]
-    positions: bytes
+    reading: Reading
     batch: int
     commit_ms: int
     checkpoint: str
@@ -61,6 +56,7 @@ class Bridge:
         self._run: Any = None
         self._layers: list[Any] = []
         self._query: StreamingQuery | None = None
+        self._reading: Reading | None = None
 
     @property
     def is_local(self) -> bool:
@@ -81,12 +77,11 @@ class Bridge:
         self._spec = self._package.RunSpec(self._id, self._flow, *self._python, self._plan)
         self._run = self._package.Runs.open(self._id)
         self._layers = []
+        self._reading = beginning.reading
         self.publish(switches)
         spec = self._package.FlowSource.Spec.of(
             self._spec,
-            self._units(layout, layout.layers[0]),
-            msgspec.json.encode(beginning.splits).decode(),
-            beginning.positions.decode(),
+            *self._source_arguments(layout, beginning.reading),
             self._column(1),
             beginning.commit_ms,
         )
@@ -148,7 +143,9 @@ class Bridge:
             jvm.org.apache.spark.penstock.SparkInternals.replaceExecutor(context.sc(), executor)
 
     def change(self, layout: Layout) -> None:
-        """Other pool sizes, from the next batch on."""
+        """Other pool sizes, or other splits to be read, from the next batch on."""
+        assert self._reading is not None, "a run was begun"
+        self._run.changeSource(*self._source_arguments(layout, self._reading))
         for layer, made in zip(layout.layers[1:], self._layers, strict=True):
             made.change(*self._layer_arguments(layout, layer))
         self._set_widths(layout)
@@ -203,6 +200,13 @@ class Bridge:
     def _set_widths(self, layout: Layout) -> None:
         for layer in layout.layers[1:]:
             self._run.setWidth(self._column(layer.index), layer.partitions)
+
+    def _source_arguments(self, layout: Layout, reading: Reading) -> Sequence[Any]:
+        return (
+            self._units(layout, layout.layers[0]),
+            reading.by_partition(layout).decode(),
+            reading.positions().decode(),
+        )
 
     def _layer_arguments(self, layout: Layout, layer: Layer) -> Sequence[Any]:
         following = layer.index + 1

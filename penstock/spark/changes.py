@@ -1,6 +1,6 @@
 """What a change means for placement and switches of a running flow: now, and at the next boundary. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -34,17 +34,22 @@ def change(
 ) -> Change:
     """Everything that can be changed, in one step; what is left out stays.
 
-    Replicas beyond the present pool, those of a task that receives by key (no key may be in two places) and
-    pools wait for the boundary.
+    Replicas beyond the present pool, those of a task that receives by key (no key may be in two places),
+    those of sources (no split may be read twice) and pools wait for the boundary.
     """
-    resized = layout.with_pools(pools) if pools else layout
+    sizes = dict(pools or {})
+    sizes.update((task, count) for task, count in (active or {}).items() if _of_source(layout, task))
+    resized = layout.with_pools(sizes) if sizes else layout
     wanted = dict(switches.active)
     for task, count in (active or {}).items():
         _check_active(resized, task, count)
         wanted.update(dict.fromkeys(layout.abreast_of(task), count))
+    wanted.update((name, resized.unit_of(name).pool) for name in wanted if _of_source(layout, name))
     later = {name: min(count, resized.unit_of(name).pool) for name, count in wanted.items()}
     now = {
-        name: switches.active[name] if _by_key(layout, name) else min(count, layout.unit_of(name).pool)
+        name: switches.active[name]
+        if _by_key(layout, name) or _of_source(layout, name)
+        else min(count, layout.unit_of(name).pool)
         for name, count in later.items()
     }
     lifetimes = dict(switches.lifetime_ms)
@@ -59,11 +64,27 @@ def change(
     return Change(at_once, (resized, msgspec.structs.replace(at_once, active=later, routes=routes(resized))))
 
 
+def pause(
+    layout: Layout, switches: Switches, *, pause: Collection[str] = (), resume: Collection[str] = ()
+) -> Switches:
+    """Sources that are to read nothing, and those that go on; what is left out stays."""
+    sources = [task.name for task in layout.graph.tasks if task.kind == "source"]
+    for name in (*pause, *resume):
+        layout.graph.source(name)
+    wanted = {*switches.paused, *pause} - {*resume}
+    return msgspec.structs.replace(switches, paused=[name for name in sources if name in wanted])
+
+
 def _by_key(layout: Layout, task: str) -> bool:
     """Whether the task, or one that must have as many replicas, receives by key."""
     return any(
         stream.wiring == "key" for name in layout.abreast_of(task) for stream in layout.graph.inputs_of(name)
     )
+
+
+def _of_source(layout: Layout, task: str) -> bool:
+    """Whether the task is a source, or must have as many replicas as one: none of them is held ready."""
+    return any(layout.graph.task(name).kind == "source" for name in layout.abreast_of(task))
 
 
 def _check_active(layout: Layout, task: str, count: int) -> None:

@@ -19,7 +19,7 @@ from penstock.observe.metrics_server import MetricsServer
 from penstock.observe.progress import Status
 from penstock.observe.reported import Metrics
 from penstock.observe.view import View
-from penstock.spark.changes import change, measuring_interval_s, sampling_share
+from penstock.spark.changes import change, measuring_interval_s, pause, sampling_share
 from penstock.spark.drained import Drained
 from penstock.spark.restarts import Outage
 from penstock.spark.slots import Claim
@@ -212,6 +212,14 @@ class Job:
             self._supervisor.check_running()
             self._board.layout = self._board.layout.with_bound(constraint, milliseconds(bound))
 
+    def pause(self, *sources: str) -> None:
+        """Let sources read nothing more until they are resumed; what they have read goes its way."""
+        self._pause(pause=sources)
+
+    def resume(self, *sources: str) -> None:
+        """Let sources that were paused read on."""
+        self._pause(resume=sources)
+
     def set_sampling(self, rate: float) -> None:
         """Measure that share of the items."""
         self._publish(sampling=sampling_share(rate))
@@ -253,6 +261,11 @@ class Job:
         with self._board.turning:
             self._supervisor.check_running()
             return self._board.turn(change(self._board.layout, self._board.switches, **wanted))
+
+    def _pause(self, **wanted: Sequence[str]) -> None:
+        with self._board.turning:
+            self._supervisor.check_running()
+            self._board.publish(pause(self._board.layout, self._board.switches, **wanted))
 
     def _publish(self, **switches: float) -> None:
         with self._board.turning:

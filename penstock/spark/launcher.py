@@ -2,28 +2,24 @@
 
 from dataclasses import dataclass
 
-import msgspec
 from pyspark.sql import SparkSession
 
 from penstock.flow.layers import Layout
-from penstock.spark.bridge import Beginning, Bridge, Split
-from penstock.spark.checkpoint import POSITIONS_VERSION, Committed, Positions, check_sources, committed
+from penstock.spark.bridge import Beginning, Bridge
+from penstock.spark.checkpoint import Committed, check_sources, committed
+from penstock.spark.reading import Reading
 from penstock.spark.session import all_slots
-from penstock.wire.orders import Position, Switches
+from penstock.wire.orders import Switches
 
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """Where a flow reads and commits; `starts` are the positions of splits that no commit knows.
-
-    `is_resumable` says that the checkpoint outlives the flow.
-    """
+    """What a flow reads and where it commits; `is_resumable` says that the checkpoint outlives the flow."""
 
     spark: SparkSession
     bridge: Bridge
     flow: str
-    splits: list[Split]
-    starts: dict[str, dict[str, Position]]
+    reading: Reading
     commit_ms: int
     checkpoint: str
     is_resumable: bool
@@ -31,14 +27,9 @@ class Launcher:
     def launch(self, layout: Layout, switches: Switches) -> Committed:
         """Begin after the last commit, which is returned; refused if the flow lacks a source it knows."""
         known = committed(self.spark, self.checkpoint)
-        check_sources(self.flow, self.checkpoint, known.sources, self.starts)
-        beginning = Beginning(
-            self.splits,
-            msgspec.json.encode(Positions(POSITIONS_VERSION, self.starts)),
-            known.batch + 1,
-            self.commit_ms,
-            self.checkpoint,
-        )
+        check_sources(self.flow, self.checkpoint, known.sources, self.reading.starts)
+        self.reading.follow(known.sources)
+        beginning = Beginning(self.reading, known.batch + 1, self.commit_ms, self.checkpoint)
         self.bridge.start(layout, switches, beginning)
         return known
 

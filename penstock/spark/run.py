@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 from py4j.protocol import Py4JJavaError
@@ -31,24 +31,24 @@ from penstock.flow.pickling import check_picklable
 from penstock.flow.reach import lasting_batches, out_of_reach
 from penstock.observe.metrics_server import metrics_address
 from penstock.operate.opened import accept_commands
-from penstock.spark.bridge import Bridge, Split
+from penstock.spark.bridge import Bridge
 from penstock.spark.changes import measuring_interval_s, sampling_share
 from penstock.spark.checkpoint import TemporaryCheckpoint, checkpoint_address
 from penstock.spark.commits import commit_ms
+from penstock.spark.discovery import Discovery
 from penstock.spark.failure_words import first_words
 from penstock.spark.holding import hold
 from penstock.spark.job import Job
 from penstock.spark.launcher import Launcher
+from penstock.spark.reading import Reading
 from penstock.spark.restarts import MOST, Restarts
 from penstock.spark.session import all_slots, session
 from penstock.spark.slots import BOOK
 from penstock.spark.supervisor import Supervisor
-from penstock.wire.ids import check_distinct
-from penstock.wire.orders import Plan, Position, Switches
+from penstock.wire.orders import Plan, Switches
 from penstock.wire.routes import routes
 
 if TYPE_CHECKING:
-    from penstock.io.protocol import Source
     from penstock.policy.port import Policy
 
 _log = logging.getLogger("penstock")
@@ -112,9 +112,7 @@ def run(
         metrics_address(metrics)
     check_picklable(graph)
     layout = lay_out(graph)
-    splits, starts = _splits(graph, layout), _starts(graph)
-    if graph.ids:
-        check_distinct([(one.source, one.split) for one in splits], [stream.name for stream in graph.streams])
+    reading = Reading(graph)
     letters = Path(dead_letters or dead_letters_of(graph)).absolute()
     plan = cloudpickle.dumps(Plan(graph, str(letters)))
     needs = _needs(layout)
@@ -136,7 +134,7 @@ def run(
             kept.callback(place.release)
         bridge = Bridge(spark, graph.name, plan, sys.executable, _python_path())
         launcher = Launcher(
-            spark, bridge, graph.name, splits, starts, round(between_ms), address, checkpoint is not None
+            spark, bridge, graph.name, reading, round(between_ms), address, checkpoint is not None
         )
         undo.callback(bridge.close, 0)
         switches = Switches(
@@ -154,6 +152,15 @@ def run(
     _log.info(
         "flow %s: run %s on %s, %d task slots", graph.name, run_id, spark.sparkContext.master, layout.slots
     )
+    if (look_every_s := reading.look_every_s) is not None:
+        Discovery(
+            reading,
+            supervisor.board,
+            look_every_s,
+            supervisor.over,
+            lambda: supervisor.state == "running",
+            supervisor.tell,
+        ).start()
     job = Job(supervisor, claim, between_ms / 1000)
     _accompany(job, asked, metrics)
     supervisor.when_over(accept_commands(job, run_id))
@@ -201,26 +208,6 @@ def _told_in_words(flow: str) -> Iterator[None]:
         yield
     except (Py4JJavaError, PySparkException) as problem:
         raise FlowError(f'flow "{flow}" cannot be started: {first_words(str(problem))}') from None
-
-
-def _starts(graph: Graph) -> dict[str, dict[str, Position]]:
-    """Where every split of every source begins."""
-    sources = {task.name: cast("Source[Any]", task.body) for task in graph.tasks if task.kind == "source"}
-    return {
-        name: {split: Position(0, source.start(split)) for split in source.splits}
-        for name, source in sources.items()
-    }
-
-
-def _splits(graph: Graph, layout: Layout) -> list[Split]:
-    """Which split each partition of the first layer reads."""
-    by_partition = {
-        layout.partition_of(task.name, replica): Split(task.name, split)
-        for task in graph.tasks
-        if task.kind == "source"
-        for replica, split in enumerate(cast("Source[Any]", task.body).splits)
-    }
-    return [by_partition[partition] for partition in range(len(by_partition))]
 
 
 def _needs(layout: Layout) -> str:

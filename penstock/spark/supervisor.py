@@ -107,6 +107,8 @@ class Supervisor:
         layout = self.board.layout
         pools = {task.name: layout.unit_of(task.name).pool for task in layout.graph.tasks}
         metrics = self.reported.metrics(self.board.switches.active, pools)
+        for source in self.board.switches.paused:
+            metrics.tasks[source].paused = True
         restarts = self.restarts
         return replace(metrics, restarts=restarts.count, down_s=restarts.down_s, replayed=restarts.replayed)
 
@@ -181,8 +183,13 @@ class Supervisor:
         self._finish_drained(began_s, before)
 
     def _await_read(self, items: int, until_s: float) -> None:
-        """What was read before an outage is part of what is to be drained."""
-        while self._read_once() < items and self.bridge.is_active and not self.bridge.is_exhausted():
+        """What was read before an outage is part of what is to be drained, unless a source is paused."""
+        while (
+            not self.board.switches.paused
+            and self._read_once() < items
+            and self.bridge.is_active
+            and not self.bridge.is_exhausted()
+        ):
             if time.monotonic() > until_s:
                 return
             self.over.wait(_LOOK_S)

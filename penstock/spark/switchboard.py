@@ -58,6 +58,15 @@ class Switchboard:
 
         return self._boundaries.cross(move, self._check_running)
 
+    def read_more(self, add: Callable[[], None]) -> float:
+        """Deal the splits out anew at a boundary, when `add` has added some; its gap in ms."""
+
+        def move() -> None:
+            add()
+            self._bridge.change(self.layout)
+
+        return self._boundaries.cross(move, self._check_running)
+
     def publish(self, switches: Switches) -> None:
         """Make switches known to all workers; each order has a number, and workers follow the highest."""
         self.switches = msgspec.structs.replace(switches, version=self.switches.version + 1)

@@ -82,7 +82,7 @@ class ReplicaReporter:
         """A source has sent items, the first and the last of which were due then."""
         if self._due_before_ns is None:
             self._due_before_ns = first_ns
-        self._due_ns = last_ns
+        self._due_ns = last_ns if self._due_ns is None else max(last_ns, self._due_ns)
 
     def worked(self, useful_ns: int, processed: int, emitted: int) -> None:
         """An envelope was worked off: time spent on it without any waiting, items in and items out."""

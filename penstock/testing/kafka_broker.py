@@ -114,13 +114,24 @@ class KafkaBroker:
         settings = {key: str(value) for key, value in (config or {}).items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
         admin.create_topics([topic])[name].result(_ANSWER_WITHIN_S)
+        self._await_leaders(admin, name, partitions)
+
+    def add_partitions(self, name: str, total: int) -> None:
+        """So that a topic has so many; returns when they can be written to."""
+        from confluent_kafka.cimpl import NewPartitions
+
+        admin = self._admin()
+        admin.create_partitions([NewPartitions(name, total)])[name].result(_ANSWER_WITHIN_S)
+        self._await_leaders(admin, name, total)
+
+    def _await_leaders(self, admin: Any, name: str, partitions: int) -> None:
         deadline = time.monotonic() + _UP_WITHIN_S
         while time.monotonic() < deadline:
             known = admin.list_topics(topic=name, timeout=_ANSWER_WITHIN_S).topics[name].partitions
             if len(known) == partitions and all(one.leader >= 0 for one in known.values()):
                 return
             time.sleep(0.02)
-        raise BrokerError(f"topic {name} was made, and its partitions have no leader")
+        raise BrokerError(f"the {partitions} partitions of topic {name} were made, and have no leader")
 
     def delete_topic(self, name: str) -> None:
         """Gone with all its records."""

@@ -7,6 +7,7 @@ here: sockets, threads, acknowledgements, limits of memory and time.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.io.splits import dealt
 from penstock.stats.clock_offset import Exchange
 from penstock.testing.jumping_loop import JumpingLoop
 from penstock.testing.virtual_clock import Turn, VirtualClock
@@ -54,7 +55,10 @@ class Replica:
         self._chain = Chain(self._head, self._outbox, lambda name: runner_of(host, name))
         self._outbox.on_unshippable = self._chain.unshippable
         self._intake = intake_of(self._head, self._outbox, [stream.name for stream in plan.graph.streams])
-        self._source = _Reading(self._head, self._outbox, clock) if self._head.task.kind == "source" else None
+        self._source: _Reading | None = None
+        if self._head.task.kind == "source":
+            replicas = self._head.task.parallelism.initial
+            self._source = _Reading(self._head, self._outbox, clock, replicas)
 
     @property
     def runners(self) -> Sequence[Runner]:
@@ -147,9 +151,9 @@ class Replica:
 
 
 class _Reading:
-    """A split of a source that is read whenever it has something."""
+    """The splits of a replica of a source, which are read whenever they have something."""
 
-    def __init__(self, head: Runner, outbox: Outbox, clock: VirtualClock) -> None:
+    def __init__(self, head: Runner, outbox: Outbox, clock: VirtualClock, replicas: int) -> None:
         self._clock = clock
         self._failures = head.failures
         self._wake_ns = 0
@@ -157,20 +161,21 @@ class _Reading:
         source: Any = head.task.body
         refuse = head.failures.result_failed
         self._sourcing = Sourcing(head.task, outbox, head.measured, clock.now_ns, self._sleep, refuse)
-        self._split = source.splits[head.context.replica]
-        self._start = Position(0, source.start(self._split))
+        splits = dealt(source.splits, replicas)[head.context.replica]
+        self._start = {split: Position(0, source.start(split)) for split in splits}
         self._began_ns = clock.now_ns()
+        self._begun = False
 
     @property
     def is_dry(self) -> bool:
-        at = self._sourcing.position
-        return at is not None and at.done
+        return self._begun and self._sourcing.is_dry
 
     def begin(self) -> None:
-        """The position that was reached is that of the next batch."""
-        at = self._sourcing.position or self._start
+        """The positions that were reached are those of the next batch."""
+        at = self._sourcing.positions if self._begun else self._start
+        self._begun = True
         try:
-            self._sourcing.begin(SourceOrder(self._split, at, self._start, self._began_ns))
+            self._sourcing.begin(SourceOrder(at, self._start, self._began_ns))
         except Exception as problem:  # noqa: BLE001 - users' code may raise anything
             self._failures.broken("reading the source", problem)
         if not self._waits and not self.is_dry:
@@ -187,20 +192,22 @@ class _Reading:
         """Read what is there, and see when more of it will be."""
         self._waits = False
         self._wake_ns = now_ns = self._clock.now_ns()
-        sourcing, before = self._sourcing, self._sourcing.position
+        sourcing = self._sourcing
         try:
-            reached = sourcing.read()
-            if reached is not before and not reached.done:
-                before, reached = reached, sourcing.read()
+            went_on = sourcing.read() and (sourcing.is_dry or sourcing.read())
         except Exception as problem:  # noqa: BLE001 - users' code may raise anything
             self._failures.broken("reading the source", problem)
             return
-        if reached.done:
+        if sourcing.is_dry:
             return
-        if reached is not before:
+        if went_on:
             self._read_at(now_ns)
         else:  # a source that did not wait by this clock is looked at again as a worker would
             self._read_at(self._wake_ns if self._wake_ns > now_ns else now_ns + _LOOK_AGAIN_NS)
 
     def _sleep(self, seconds: float) -> None:
-        self._wake_ns = self._clock.now_ns() + max(1, round(seconds * 1e9))
+        """Until the first of the splits has something; one that is not to wait does not count."""
+        now_ns = self._clock.now_ns()
+        wake_ns = now_ns + round(seconds * 1e9)
+        if wake_ns > now_ns:
+            self._wake_ns = wake_ns if self._wake_ns <= now_ns else min(self._wake_ns, wake_ns)

@@ -31,6 +31,7 @@ class Switches(msgspec.Struct, frozen=True):
     sampling: float
     measure_every_s: float = 1.0
     chains: list[list[str]] = []
+    paused: list[str] = []
     version: int = 0
 
 
@@ -43,15 +44,21 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class SourceOrder(msgspec.Struct, frozen=True):
-    """Which split to read, from where, where the run began, and when: time zero of a schedule.
+    """Which splits to read, from where, where the run began with each, and when: time zero of a schedule.
 
     The time is the flow's (worker/flow_time.py), which no step of a wall clock moves.
     """
 
-    split: str
-    position: Position
-    run_position: Position
+    positions: dict[str, Position]
+    run_positions: dict[str, Position]
     started_at_ns: int
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """Where a replica of a source stands with each of its splits, and whether nothing will come any more."""
+
+    positions: dict[str, Position]
+    done: bool
 
 
 class Link(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -12,16 +13,18 @@ from penstock.flow.graph import Task
 from penstock.flow.record import Metadata, Record, metadata_of
 from penstock.io.letters import LettersReader
 from penstock.io.pauses import pause_s
-from penstock.io.protocol import Reader, RecordReader, Source, SourceClock
+from penstock.io.protocol import GrowingSource, Source, SourceClock
 from penstock.stats.sampling import Sampler, affordable
 from penstock.wire.frames import END, Inbox
 from penstock.wire.ids import ItemId, origin_of
-from penstock.wire.orders import Position, SourceOrder
+from penstock.wire.orders import Position, Reached, SourceOrder
 from penstock.worker.measurements import Measurements
 from penstock.worker.outbox import Outbox
+from penstock.worker.readers import OpenSplit, Readers
 
 _CHUNK = 512
 _WAIT_S = 0.01
+_PAUSED_S = 0.02
 _MARK_EVERY_NS = 100_000_000
 _AFFORD_EVERY_NS = 1_000_000_000
 
@@ -47,8 +50,16 @@ class _Labels(NamedTuple):
         return None if self.metadata is None else self.metadata[place]
 
 
+class _Mark(NamedTuple):
+    """When this chunk is done with, a split is at this position for a successor."""
+
+    chunk: int
+    split: str
+    position: Position
+
+
 class Sourcing:
-    """One split of a source. Ids of its items are (origin, ordinal)."""
+    """A replica of a source: it reads the splits that the order of a batch names."""
 
     def __init__(
         self,
@@ -60,9 +71,10 @@ class Sourcing:
         refuse: Callable[[Any, Exception], None] | None = None,
     ) -> None:
         self._refuse = refuse
-        self._source = cast("Source[Any]", task.body)
+        source = cast("Source[Any]", task.body)
+        self._readers = Readers(task.name, source)
+        self._grows = isinstance(source, GrowingSource)
         self._name = task.name
-        self._origin = 0
         self._outbox = outbox
         self._measured = measured
         self._now_ns = now_ns
@@ -75,12 +87,22 @@ class Sourcing:
         self._full = False
         self._knows_due = False
         self._paused_at_ns: int | None = None
-        self._reader: Reader[Any] | None = None
-        self._records: RecordReader | None = None
-        self.position: Position | None = None
-        """Where it stands: all before was sent."""
-        self._marks: deque[tuple[int, Position]] = deque()
+        self.paused = False
+        """Whether it is to read nothing for now; the control line may turn it at any time."""
+        self._items = 0
+        self._marks: deque[_Mark] = deque()
+        self._marked: dict[str, Position] = {}
         self._next_mark_ns = 0
+
+    @property
+    def positions(self) -> dict[str, Position]:
+        """Where each split stands: all before was sent."""
+        return self._readers.positions
+
+    @property
+    def is_dry(self) -> bool:
+        """Whether nothing will come any more."""
+        return not self._grows and all(split.position.done for split in self._readers.splits.values())
 
     def sample(self, share: float) -> None:
         """Tag this share of the items from now on."""
@@ -92,93 +114,103 @@ class Sourcing:
         share = affordable(self._sampling, self._rate_per_s, self._envelopes_per_s)
         self._sampler.set_probability(share)
 
-    def _afford(self, now_ns: int, ordinal: int) -> None:
+    def _afford(self, now_ns: int) -> None:
         """Once a second: as many samples as are worth it at the rates of now."""
         before, took_ns = self._counted, now_ns - self._counted.at_ns
         if took_ns < _AFFORD_EVERY_NS:
             return
-        self._counted = now = self._count(now_ns, ordinal)
+        self._counted = now = self._count(now_ns)
         self._rate_per_s = (now.items - before.items) * 1e9 / took_ns
         self._envelopes_per_s = (now.envelopes - before.envelopes) * 1e9 / took_ns
         self._set_share()
         self._sampler.begin_interval(self._rate_per_s)
 
-    def _count(self, now_ns: int, ordinal: int) -> _Counted:
-        return _Counted(now_ns, ordinal, sum(stream.shipped_envelopes for stream in self._outbox.streams))
+    def _count(self, now_ns: int) -> _Counted:
+        return _Counted(now_ns, self._items, sum(stream.shipped_envelopes for stream in self._outbox.streams))
 
-    def run(self, order: SourceOrder, inbox: Inbox) -> Position:
-        """Read until the bridge ends the batch or the source has run dry; the position that was reached."""
-        at = self.begin(order)
-        while not at.done and not _ended(inbox):
-            self._pause()
-            at = self.read()
-        return at
+    def run(self, order: SourceOrder, inbox: Inbox) -> Reached:
+        """Read until the bridge ends the batch or the source has run dry; where it stands then."""
+        self.begin(order)
+        while not self.is_dry and not _ended(inbox):
+            if self.paused:
+                self._look()
+                inbox.wait(_PAUSED_S)
+            else:
+                self._pause()
+                self.read()
+        return Reached(self.positions, self.is_dry)
 
-    def begin(self, order: SourceOrder) -> Position:
-        """A batch begins at the position of the order."""
-        self._open(order)
-        self.position = order.position
+    def begin(self, order: SourceOrder) -> None:
+        """A batch begins at the positions of the order."""
+        if self._readers.open(order.positions, partial(self._clock, order)) and order.positions:
+            self._random.seed(origin_of(self._name, next(iter(order.positions))))
+        for split in self._readers.splits.values():
+            if split.records is not None:
+                split.records.committed(split.position.offset)
         self._marks.clear()
+        self._marked = dict(order.positions)
         self._next_mark_ns = 0
-        self._counted = self._count(self._now_ns(), order.position.ordinal)
-        return order.position
+        self._counted = self._count(self._now_ns())
 
-    def read(self) -> Position:
-        """Read what is there, or wait for it a little, and send it; the position that was reached."""
-        reader, at = self._reader, self.position
-        assert reader is not None, "a batch was begun"
-        assert at is not None, "a batch was begun"
-        got = reader.read(_CHUNK, _WAIT_S)
+    def read(self) -> bool:
+        """Read what is there, or wait for it a little, and send it; whether any split went on."""
+        self._full = went_on = False
+        before = self._items
+        for turns in self._readers.passes(_CHUNK, _WAIT_S):
+            for turn in turns:
+                went_on |= self._read_split(*turn)
+            if went_on:
+                break
+        self._full |= self._items - before >= _CHUNK
+        if not self._readers.splits:
+            self._sleep(_WAIT_S)  # perhaps it gets some at the next boundary
+        self._look()
+        return went_on
+
+    def _look(self) -> None:
+        """From time to time: what is known of the lag, and from where a successor would go on."""
+        if (now_ns := self._now_ns()) >= self._next_mark_ns:
+            self._next_mark_ns = now_ns + _MARK_EVERY_NS
+            self._measured.lag_items = self._readers.lag_items
+            if self._marks:
+                self._mark()
+                self._afford(now_ns)
+
+    def _read_split(self, split: OpenSplit, limit: int, wait_s: float) -> bool:
+        """Read from one split, and send it; whether it went on, if only to its end."""
+        reader, at = split.reader, split.position
+        got = reader.read(limit, wait_s)
         if got is None:
-            self.position = at = Position(at.ordinal, reader.offset, done=True)
-            return at
+            split.position = Position(at.ordinal, reader.offset, done=True)
+            return True
         items, due_ns = got
-        self._full = len(items) == _CHUNK
+        self._full |= len(items) == limit
         self._knows_due = due_ns is not None
-        if self._records is not None:
-            self._see_records(self._records)
-        if not items and (self._records is None or reader.offset == at.offset):
-            return at
+        for one in () if split.records is None else split.records.refused:
+            assert self._refuse is not None, "whoever reads records has an error policy"
+            self._refuse(one.raw, one.problem)
+        if not items and (split.records is None or reader.offset == at.offset):
+            return False
         chunk = self._outbox.finished_input + 1
         self._outbox.current_input = chunk
         task_time = self._outbox.task_time
         useful_before_ns = task_time.go(time.monotonic_ns())
-        self._send(items, due_ns, at.ordinal)
+        self._send(split, items, due_ns)
         useful_ns = task_time.halt(time.monotonic_ns()) - useful_before_ns
         self._measured.source_read(len(items), useful_ns, due_ns)
         self._outbox.finished_input = chunk
-        self.position = at = Position(at.ordinal + len(items), reader.offset)
-        self._marks.append((chunk, at))
-        if (now_ns := self._now_ns()) >= self._next_mark_ns:
-            self._mark(self._marks)
-            self._afford(now_ns, at.ordinal)
-            self._next_mark_ns = now_ns + _MARK_EVERY_NS
-        return at
-
-    def _see_records(self, records: RecordReader) -> None:
-        """What of the records that were just read is no item, and how many are still to be read."""
-        self._measured.lag_items = records.lag_items
-        for one in records.refused:
-            assert self._refuse is not None, "whoever reads records has an error policy"
-            self._refuse(one.raw, one.problem)
+        self._items += len(items)
+        split.position = Position(at.ordinal + len(items), reader.offset)
+        self._marks.append(_Mark(chunk, split.name, split.position))
+        return True
 
     def close(self) -> None:
-        """Release what the reader holds."""
-        if self._reader is not None:
-            self._reader.close()
+        """Release what the readers hold."""
+        self._readers.close()
 
-    def _open(self, order: SourceOrder) -> None:
-        """The reader goes on over batches, unless the batch begins somewhere else than the last one ended."""
-        if self._reader is None or self.position != order.position:
-            self.close()
-            self._origin = origin_of(self._name, order.split)
-            self._random.seed(self._origin)
-            began_ns = self._outbox.time.local_ns(order.started_at_ns)
-            clock = SourceClock(began_ns, order.run_position.offset, self._now_ns, self._sleep)
-            self._reader = reader = self._source.open(order.split, order.position.offset, clock)
-            self._records = reader if isinstance(reader, RecordReader) else None
-        if self._records is not None:
-            self._records.committed(order.position.offset)
+    def _clock(self, order: SourceOrder, split: str) -> SourceClock:
+        began_ns = self._outbox.time.local_ns(order.started_at_ns)
+        return SourceClock(began_ns, order.run_positions[split].offset, self._now_ns, self._sleep)
 
     def _pause(self) -> None:
         """Items that will wait in an envelope anyway are read some at a time: one wake-up instead of many."""
@@ -189,12 +221,12 @@ class Sourcing:
         self._paused_at_ns = self._now_ns()
         self._sleep(pause_s(shortest_ns * 1e-9, knows_due=self._knows_due))
 
-    def _send(self, items: list[Any], due_ns: list[int] | None, ordinal: int) -> None:
+    def _send(self, split: OpenSplit, items: list[Any], due_ns: list[int] | None) -> None:
         outbox = self._outbox
         metadata: list[Metadata | None] | None = None
         if items and type(items[0]) is Record:
             items, metadata = _unpacked(self._name, items)
-        ids = self._ids(len(items), ordinal) if outbox.with_ids else None
+        ids = _ids(split, len(items)) if outbox.with_ids else None
         labels = _Labels(ids, metadata)
         outbox.emitted_ns = self._emitted_ns(due_ns, 0)
         start = 0
@@ -228,12 +260,6 @@ class Sourcing:
                 for item in some:
                     stream.put(item)
 
-    def _ids(self, count: int, ordinal: int) -> list[ItemId | None]:
-        if isinstance(self._reader, LettersReader):
-            return [*self._reader.ids]
-        numbers = range(ordinal, ordinal + count) if self._records is None else self._records.ordinals
-        return [(self._origin, number) for number in numbers]
-
     def _emitted_ns(self, due_ns: list[int] | None, index: int) -> int:
         """When an item would have been sent without the pause, which counts as time in its envelope."""
         now_ns = self._now_ns()
@@ -241,14 +267,25 @@ class Sourcing:
             return now_ns
         return min(now_ns, max(due_ns[index], self._paused_at_ns))
 
-    def _mark(self, marks: deque[tuple[int, Position]]) -> None:
+    def _mark(self) -> None:
         """Tell the bridge from where a successor of this process would have to go on."""
-        done = self._outbox.done_input()
-        reached: Position | None = None
-        while marks and marks[0][0] <= done:
-            reached = marks.popleft()[1]
-        if reached is not None:
-            self._outbox.acknowledge(msgspec.json.encode(reached))
+        done, marks = self._outbox.done_input(), self._marks
+        went_on = False
+        while marks and marks[0].chunk <= done:
+            mark = marks.popleft()
+            self._marked[mark.split] = mark.position
+            went_on = True
+        if went_on:
+            self._outbox.acknowledge(msgspec.json.encode(self._marked))
+
+
+def _ids(split: OpenSplit, count: int) -> list[ItemId | None]:
+    """Of the items that were just read."""
+    if isinstance(split.reader, LettersReader):
+        return [*split.reader.ids]
+    first = split.position.ordinal
+    numbers = range(first, first + count) if split.records is None else split.records.ordinals
+    return [(split.origin, number) for number in numbers]
 
 
 def _unpacked(source: str, items: list[Any]) -> tuple[list[Any], list[Metadata | None]]:

@@ -176,6 +176,7 @@ class Worker:
                 runner.adopt(switches)
             if self._sourcing is not None:
                 self._sourcing.sample(switches.sampling)
+                self._sourcing.paused = self._head.task.name in switches.paused
             self._line.report_every(switches.measure_every_s)
 
     def _run_task(self) -> bool:

@@ -128,6 +128,15 @@ def test_set_changes_and_says_what(job: FakeJob) -> None:
 
 
 @pytest.mark.usefixtures("driver")
+def test_set_pauses_a_source_and_status_shows_it(job: FakeJob) -> None:
+    assert penstock("set", "--pause", "numbers").stdout == "numbers: paused\n"
+    assert "\npaused: numbers\n" in penstock("status").stdout
+    assert penstock("set", "--resume", "numbers").stdout == "numbers: reads on\n"
+    assert "paused" not in penstock("status").stdout
+    assert not job.paused
+
+
+@pytest.mark.usefixtures("driver")
 def test_set_switches_the_policy(job: FakeJob) -> None:
     job.control = FakeControl()
     assert penstock("set", "--policy", "recommend").stdout == "policy: only recommends\n"

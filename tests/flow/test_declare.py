@@ -71,6 +71,34 @@ def test_a_source_has_an_error_policy_for_what_it_cannot_read() -> None:
         flow.source(Partitioned(1), name="odd", on_error=unknown)
 
 
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [(None, fixed(4)), (2, fixed(2)), (elastic(1, 4, initial=2), elastic(1, 4, initial=2, pool=2))],
+)
+def test_replicas_of_a_source_share_its_splits(given: Any, made: Any) -> None:
+    flow = Flow("f")
+    flow.source(Partitioned(4), name="s", replicas=given).sink(ignore)
+    assert only(flow, "s").parallelism == made
+
+
+def test_replicas_that_would_have_nothing_to_read_are_refused() -> None:
+    for given in (3, elastic(1, 3)):
+        with pytest.raises(FlowError, match=r"3 replicas have only 2 splits to read: 0/2, 1/2; choose fewer"):
+            Flow("f").source(Partitioned(2), name="s", replicas=given)
+    with pytest.raises(FlowError, match=r'source "s" of flow "f": replicas must be a whole number'):
+        Flow("f").source(Partitioned(2), name="s", replicas=0)
+    growing = Partitioned(2)
+    growing.discover = lambda: growing.splits  # type: ignore[attr-defined]
+    Flow("f").source(growing, name="s", replicas=3)
+
+
+def test_what_is_forwarded_from_a_source_has_a_fixed_number_of_replicas() -> None:
+    flow = Flow("f")
+    flow.source(Partitioned(4), name="s", replicas=elastic(1, 4)).forward().sink(ignore)
+    with pytest.raises(FlowError, match="comes from a source whose replicas may change"):
+        flow.graph()
+
+
 def split(splits: Any) -> Partitioned:
     made = Partitioned(1)
     made.splits = splits

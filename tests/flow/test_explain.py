@@ -102,6 +102,12 @@ def test_the_error_policy_of_a_source_is_shown_where_it_is_set() -> None:
     assert "s: source; parallelism 2; on_error dead_letter\n" in flow.explain()
 
 
+def test_a_source_with_fewer_replicas_than_splits() -> None:
+    flow = Flow("f")
+    flow.source(Partitioned(3), name="s", replicas=2).sink(print)
+    assert "s: source; parallelism 2; 3 splits\n" in flow.explain()
+
+
 def test_timers_and_no_constraints() -> None:
     class Timed(Splitter):
         every = "200 ms"

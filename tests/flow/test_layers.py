@@ -93,13 +93,14 @@ def test_forward_tasks_in_different_units_keep_equal_pools() -> None:
         ),
         (
             {"s": 1},
-            'pool of 1 for source "s" of flow "branched": a source has a replica for each of its 2'
-            " partitions; change the source instead",
+            'pool of 1 for source "s" of flow "branched": the source was declared with always 2 replicas;'
+            " give it another range, as in replicas=elastic(1, 4)",
         ),
         (
             {"b": 1},
-            'pool of 1 for sink "b" of flow "branched": forward streams connect it with source "s", which has'
-            " a replica for each of its 2 partitions; change the source instead",
+            'pool of 1 for sink "b" of flow "branched": forward streams connect it with source "s": the'
+            " source was declared with always 2 replicas; give it another range, as in"
+            " replicas=elastic(1, 4)",
         ),
         ({"c": 1}, 'flow "branched" has no task "c"; its tasks are s, a, k, b'),
     ],

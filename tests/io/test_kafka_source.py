@@ -11,8 +11,9 @@ import pytest
 import penstock
 from penstock.io import kafka_client
 from penstock.io.kafka_client import KafkaError
-from penstock.io.kafka_source import Kafka, KafkaReader, KafkaRecord
-from penstock.io.protocol import RecordReader, SourceClock
+from penstock.io.kafka_reader import KafkaReader, KafkaRecord
+from penstock.io.kafka_source import Kafka
+from penstock.io.protocol import GrowingSource, JointSource, RecordReader, SourceClock
 from penstock.testing import KafkaBroker, run
 from tests.kafka_cluster import PASSWORD, new_topic, produce
 
@@ -90,6 +91,30 @@ def test_ordinals_are_the_offsets_and_the_lag_is_what_is_left(broker: KafkaBroke
     reader.close()
 
 
+def test_partitions_of_several_topics_are_read_by_one_client(broker: KafkaBroker) -> None:
+    one, other = new_topic(broker, 2), new_topic(broker)
+    produce(broker, one, numbers(600))
+    produce(broker, one, [b"a", b"b"], partition=1)
+    produce(broker, other, [b"x"])
+    source = penstock.kafka([one, other], servers=broker.servers)
+    assert isinstance(source, JointSource)
+    client = source.open_jointly({f"{one}-0": 100, f"{one}-1": 0, f"{other}-0": 0})
+    found: dict[str, list[bytes]] = {split: [] for split in client.readers}
+    offsets: dict[str, list[int]] = {split: [] for split in client.readers}
+    deadline = time.monotonic() + PATIENCE_S
+    while sum(map(len, found.values())) < 503 and time.monotonic() < deadline:
+        ready = client.await_any(64, 0.05)
+        taken = {split: client.readers[split].read(64, 0.0)[0] for split in ready}
+        assert sum(map(len, taken.values())) <= 64
+        for split, items in taken.items():
+            assert items, "whoever is named has something"
+            found[split] += items
+            offsets[split] += client.readers[split].ordinals
+    client.close()
+    assert found == {f"{one}-0": numbers(600)[100:], f"{one}-1": [b"a", b"b"], f"{other}-0": [b"x"]}
+    assert offsets == {f"{one}-0": [*range(100, 600)], f"{one}-1": [0, 1], f"{other}-0": [0]}
+
+
 def test_where_to_start(broker: KafkaBroker) -> None:
     topic = new_topic(broker)
     produce(broker, topic, numbers(3), timestamp=1_000_000)
@@ -158,6 +183,23 @@ def test_topics_by_pattern(broker: KafkaBroker) -> None:
     assert source.name == "kafka"
     with pytest.raises(KafkaError, match=r"has no topic that matches nothing-\.\*"):
         penstock.kafka(re.compile("nothing-.*"), servers=broker.servers)
+
+
+def test_what_is_added_is_found_and_begins_with_its_first_record(broker: KafkaBroker) -> None:
+    broker.create_topic("growing-1")
+    produce(broker, "growing-1", numbers(3))
+    servers = broker.servers
+    source = penstock.kafka(re.compile(r"growing-\d"), servers=servers, start="latest", discover="1 s")
+    assert isinstance(source, GrowingSource)
+    assert source.discover_every_s == 1.0
+    broker.add_partitions("growing-1", 2)
+    broker.create_topic("growing-2")
+    produce(broker, "growing-1", numbers(2), partition=1)
+    assert source.discover() == ("growing-1-0", "growing-1-1", "growing-2-0")
+    assert source.start("growing-1-0") == 3
+    assert source.start_of_new("growing-1-1") == 0
+    assert penstock.kafka("growing-1", servers=servers, partitions=1).discover_every_s is None
+    assert penstock.kafka("growing-1", servers=servers, discover=None).discover_every_s is None
 
 
 def test_a_group_is_told_of_commits(broker: KafkaBroker) -> None:
@@ -260,6 +302,7 @@ def test_partitions_that_are_given_need_no_broker() -> None:
         ({"value": "avro"}, "value must be bytes, text, json"),
         ({"config": {"group.id": "mine"}}, "config may not hold group.id: give group="),
         ({"partitions": 0}, "partitions must be 1 or more"),
+        ({"discover": "no time"}, "'no time'"),
         ({"topics": []}, "give the name of a topic"),
         ({"topics": re.compile(".*")}, "leave partitions out"),
     ],

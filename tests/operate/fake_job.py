@@ -71,6 +71,7 @@ class FakeJob:
         self.recent_progress: list[dict[str, Any]] = []
         self.active = {"numbers": 1, "work": 2, "out": 1}
         self.lifetimes = {"numbers->work": 5.0, "work->out": 0.0}
+        self.paused: set[str] = set()
         self.adapted: list[Mapping[str, int] | None] = []
         self.problem: Exception | None = None
         self.stop_timeout_s: float | None = None
@@ -79,6 +80,8 @@ class FakeJob:
     def metrics(self) -> Metrics:
         """Of all tasks; the sink has a latency."""
         tasks = {name: TaskMetrics(n, self.layout.unit_of(name).pool) for name, n in self.active.items()}
+        for name in self.paused:
+            tasks[name].paused = True
         latency = Sketch()
         latency.add(2.0)
         return Metrics(tasks, {"out": latency})
@@ -105,6 +108,14 @@ class FakeJob:
     def await_effect(self, timeout_s: float) -> bool:
         """At once."""
         return True
+
+    def pause(self, *sources: str) -> None:
+        """Noted."""
+        self.paused |= {*sources}
+
+    def resume(self, *sources: str) -> None:
+        """Noted."""
+        self.paused -= {*sources}
 
     def set_bound(self, constraint: str, bound: Duration) -> None:
         """As the real one."""

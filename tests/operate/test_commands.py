@@ -85,6 +85,8 @@ def test_a_pool_that_is_too_small_grows_and_the_gap_is_told() -> None:
         (Set(lifetimes_ms={"numbers->work": -1}), 'a lifetime of -1 ms for stream "numbers->work" is none'),
         (Set(bounds_ms={"slow": 2}), 'has no constraint "slow"; its constraints are quick'),
         (Set(bounds_ms={"quick": 0}), "cannot be kept; give one above 0 ms"),
+        (Set(pause=["work"]), 'task "work" of flow "primes" is no source; its sources are numbers'),
+        (Set(pause=["numbers"], resume=["numbers"]), "cannot be paused and resumed at once"),
         (Set(applies=False), 'flow "primes" runs without a policy; start it with one'),
     ],
 )
@@ -112,6 +114,16 @@ def test_a_policy_is_switched_and_one_that_is_on_may_change_things_again() -> No
     assert isinstance(changed, Changed)
     assert (changed.note, changed.changes[-1]) == (None, "policy: only recommends")
     assert not job.control.applies
+
+
+def test_a_source_is_paused_and_resumed() -> None:
+    job = FakeJob()
+    assert Commands(job).answer(Set(pause=["numbers"])) == Changed(changes=["numbers: paused"])
+    now = Commands(job).answer(AskStatus())
+    assert isinstance(now, FlowNow)
+    assert [task.name for task in now.tasks if task.paused] == ["numbers"]
+    assert Commands(job).answer(Set(resume=["numbers"])) == Changed(changes=["numbers: reads on"])
+    assert not job.paused
 
 
 def test_stop_drains_within_the_time_given() -> None:

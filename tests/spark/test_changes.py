@@ -1,5 +1,7 @@
 """What can change at once and what waits for a boundary, without any Spark."""
 
+from typing import Any
+
 import pytest
 
 import penstock as ps
@@ -85,6 +87,35 @@ def test_a_pool_that_shrinks_takes_replicas_along() -> None:
     assert planned.at_once.active["work"] == 3
     assert planned.at_boundary is not None
     assert planned.at_boundary[1].active["more"] == 3
+
+
+def split_source(replicas: Any) -> Layout:
+    flow = ps.Flow("split")
+    source = ps.paced(lambda partition, index, seed: index, 1, partitions=6)
+    flow.source(source, name="numbers", replicas=replicas).sink(print, name="out")
+    return lay_out(flow.graph())
+
+
+def test_replicas_of_a_source_change_at_the_boundary_and_none_is_held_ready() -> None:
+    placed = split_source(ps.elastic(1, 6, initial=2))
+    assert placed.unit_of("numbers").pool == 2
+    for wanted in ({"active": {"numbers": 4}}, {"pools": {"numbers": 4}}):
+        planned = change(placed, settings(placed), **wanted)  # type: ignore[arg-type]
+        assert planned.at_once.active["numbers"] == 2
+        assert planned.at_boundary is not None
+        moved, then = planned.at_boundary
+        assert (moved.unit_of("numbers").pool, then.active["numbers"]) == (4, 4)
+    planned = change(moved, then, active={"numbers": 1})
+    assert planned.at_once.active["numbers"] == 4, "no split is left alone in the middle of a batch"
+    assert planned.at_boundary is not None
+    assert planned.at_boundary[0].slots == 2
+
+
+def test_a_source_with_a_fixed_number_of_replicas_keeps_it() -> None:
+    placed = split_source(3)
+    assert change(placed, settings(placed), active={"numbers": 3}).at_boundary is None
+    with pytest.raises(ps.FlowError, match=r"the source was declared with always 3 replicas; .*elastic"):
+        change(placed, settings(placed), active={"numbers": 2})
 
 
 def test_what_is_not_possible_is_refused() -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import time
 from collections import Counter
@@ -28,10 +29,15 @@ def doubled(item: int) -> int:
     return 2 * item
 
 
-def flow_between(broker: KafkaBroker, source: str, sink: str, **options: Any) -> ps.Flow:
+def flow_between(
+    broker: KafkaBroker, source: str, sink: str, replicas: int | None = None, **options: Any
+) -> ps.Flow:
     flow = ps.Flow("bridge", ids=True)
     numbers = flow.source(
-        ps.kafka(source, servers=broker.servers, value="json"), name="numbers", on_error="dead_letter"
+        ps.kafka(source, servers=broker.servers, value="json"),
+        name="numbers",
+        on_error="dead_letter",
+        replicas=replicas,
     )
     results = numbers.map(doubled)
     results.sink(ps.to_kafka(sink, servers=broker.servers, value="json", **options), name="results")
@@ -60,16 +66,15 @@ def test_stopped_and_started_again_everything_is_there_once(
     produce(broker, source, [*numbers(0, 300), b"no number", *numbers(300, 400)])
     letters = tmp_path / "letters"
 
-    def run(until_there: int) -> None:
-        job = ps.run(
-            flow_between(broker, source, sink), checkpoint=tmp_path / "checkpoint", dead_letters=letters
-        )
+    def run(until_there: int, replicas: int | None) -> None:
+        flow = flow_between(broker, source, sink, replicas)
+        job = ps.run(flow, checkpoint=tmp_path / "checkpoint", dead_letters=letters)
         until(lambda: len(arrived(broker, sink)) >= until_there)
         job.stop()
 
-    run(400)
+    run(400, replicas=None)
     produce(broker, source, numbers(400, 500), partition=1)
-    run(500)
+    run(500, replicas=1)
     messages = consumed(broker, sink)
     assert sorted(json.loads(message.value()) for message in messages) == [
         2 * number for number in range(500)
@@ -108,6 +113,43 @@ def test_workers_that_are_killed_lose_nothing(spark: SparkSession, broker: Kafka
         by_id.setdefault(dict(message.headers())[ID_HEADER], set()).add(message.value())
     assert len(by_id) == 60
     assert all(len(values) == 1 for values in by_id.values())
+
+
+def test_partitions_and_topics_that_are_added_are_read(
+    spark: SparkSession, broker: KafkaBroker, tmp_path: Path
+) -> None:
+    broker.create_topic("added-1")
+    sink = new_topic(broker)
+    notices: list[str] = []
+
+    def start() -> ps.Job:
+        flow = ps.Flow("grows", ids=True)
+        topics = ps.kafka(
+            re.compile(r"added-\d"), servers=broker.servers, value="json", start="latest", discover="500 ms"
+        )
+        read = flow.source(topics, name="numbers", replicas=2)
+        read.sink(ps.to_kafka(sink, servers=broker.servers, value="json"), name="out")
+        return ps.run(flow, checkpoint=tmp_path, on_notice=notices.append)
+
+    job = start()
+    try:
+        produce(broker, "added-1", numbers(0, 10))
+        until(lambda: len(arrived(broker, sink)) >= 10)
+        broker.add_partitions("added-1", 2)
+        broker.create_topic("added-2", 2)
+        for topic, partition, first in [("added-1", 1, 10), ("added-2", 0, 20), ("added-2", 1, 30)]:
+            produce(broker, topic, numbers(first, first + 10), partition=partition)
+        until(lambda: len(arrived(broker, sink)) >= 40)
+        told = [notice for notice in notices if "also reads" in notice]
+        assert ", ".join(told).count("added-") == 3
+    finally:
+        job.stop()
+    broker.add_partitions("added-1", 3)
+    produce(broker, "added-1", numbers(40, 50), partition=2)
+    job = start()
+    until(lambda: len(arrived(broker, sink)) >= 50)
+    job.stop()
+    assert sorted(arrived(broker, sink)) == [*range(50)], "also what came to a partition while nobody read"
 
 
 def test_the_lag_of_the_broker_is_that_of_the_source(spark: SparkSession, broker: KafkaBroker) -> None:

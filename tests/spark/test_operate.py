@@ -1,6 +1,7 @@
 """A running flow is changed and stopped by commands, as from another terminal."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,17 @@ def test_replicas_lifetimes_and_bounds_are_set_and_the_flow_is_stopped(
     assert told["constraints"][0]["bound_ms"] == 80.0
     assert "stood still" in penstock("set", "--replicas", "work=6").stdout, "the pool had four"
     assert job.metrics().tasks["work"].pool == 6
+    assert penstock("set", "--pause", "numbers").stdout == "numbers: paused\n"
+    time.sleep(0.5)
+    seen = len(collector.items())
+    time.sleep(0.5)
+    assert len(collector.items()) == seen
+    assert "paused: numbers" in penstock("status").stdout
+    job.boundary()
+    assert len(collector.items()) == seen, "also in the next batch"
+    penstock("set", "--resume", "numbers")
+    wait_for(lambda: len(collector.items()) > seen + 100)
+    job.pause("numbers")
     assert penstock("stop", "steered").stdout.startswith("steered: drained in ")
     assert job.status.state == "stopped"
     assert_exactly_once(collector.items(), len(collector.items()))

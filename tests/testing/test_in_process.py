@@ -427,6 +427,23 @@ def test_an_endless_source_needs_an_end(tmp_path: Path) -> None:
     assert run(flow, until="450 ms")["drop"] == [0, 1, 2, 3, 4]
 
 
+def test_one_replica_reads_several_splits() -> None:
+    def item(partition: int, index: int, seed: int) -> tuple[int, int]:
+        return partition, index
+
+    flow = penstock.Flow("shared", ids=True)
+    source = penstock.paced(item, rate=10, count=6, partitions=3)
+    flow.source(source, name="numbers", replicas=2).sink(drop)
+    arrived = run(flow, commit="150 ms").arrivals["drop"]
+    assert [(one.item, round(one.at_s, 6)) for one in arrived] == [
+        ((number % 3, number // 3), number / 10) for number in range(6)
+    ], "each when it is due, though one of its replicas waits for two splits"
+    given: Any = Numbers("a", "b", "c")
+    flow = penstock.Flow("given")
+    flow.source(given, name="numbers", replicas=1).sink(drop)
+    assert run(flow, {"numbers": {"a": [1], "b": [2, 3], "c": at("1 s", 4)}})["drop"] == [1, 2, 3, 4]
+
+
 def test_a_sink_that_is_not_there_is_told() -> None:
     flow = penstock.Flow("sinks")
     numbers(flow).sink(drop)

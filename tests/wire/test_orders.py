@@ -19,7 +19,8 @@ offsets = st.recursive(
     max_leaves=5,
 )
 positions = st.builds(Position, st.integers(0, 2**62), offsets, done=st.booleans())
-sources = st.builds(SourceOrder, st.text(), positions, positions, st.integers(-(2**62), 2**62))
+by_split = st.dictionaries(st.text(), positions, max_size=3)
+sources = st.builds(SourceOrder, by_split, by_split, st.integers(-(2**62), 2**62))
 moments_ns = st.integers(0, 2**62)
 exchanges = st.builds(Exchange, moments_ns, moments_ns, moments_ns, moments_ns)
 links = st.builds(Link, st.none() | exchanges, st.none() | moments_ns)

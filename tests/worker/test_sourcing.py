@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
@@ -148,7 +149,9 @@ class Bench:
     def run(
         self, at: Position, began: Position = BEGINNING, started_at_ns: int = 0, split: str = "right"
     ) -> Position:
-        return self.sourcing.run(SourceOrder(split, at, began, started_at_ns), self.inbox)
+        reached = self.sourcing.run(SourceOrder({split: at}, {split: began}, started_at_ns), self.inbox)
+        assert reached.done == reached.positions[split].done
+        return reached.positions[split]
 
     def items(self) -> list[Any]:
         return [item for envelope in self.envelopes for item in envelope.items]
@@ -168,7 +171,8 @@ class Bench:
             self.envelopes.append(decode(data[18:]))
         else:
             (done,) = struct.unpack_from("<q", data, 5)
-            self.marks.append((done, msgspec.json.decode(data[13:], type=Position)))
+            ((_, position),) = msgspec.json.decode(data[13:], type=dict[str, Position]).items()
+            self.marks.append((done, position))
 
 
 @pytest.fixture
@@ -229,6 +233,35 @@ def test_the_bridge_ends_a_batch(benches: list[Bench]) -> None:
     bench.source.on_idle = bench.ask_to_end
     assert bench.run(Position(0, 0)) == Position(3, 2)
     assert bench.items() == [1, 2, 3]
+
+
+def test_a_paused_source_reads_nothing_and_can_be_ended(benches: list[Bench]) -> None:
+    bench = bench_of(benches, Script([[1], [2]]))
+    bench.sourcing.paused = True
+    ends = threading.Timer(0.1, bench.ask_to_end)
+    ends.start()
+    assert bench.run(Position(0, 0)) == Position(0, 0)
+    resumes = threading.Timer(0.1, setattr, (bench.sourcing, "paused", False))
+    resumes.start()
+    assert bench.run(Position(0, 0)) == Position(2, 2, done=True)
+    assert bench.items() == [1, 2]
+
+
+def test_what_was_read_before_a_pause_is_marked_in_it(
+    benches: list[Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sourcing_module, "_MARK_EVERY_NS", 20_000_000)
+    bench = bench_of(benches, Script([[1], [2], [3]]))
+    read = bench.source.read
+
+    def pause_behind_the_second(limit: int, wait_s: float) -> Read | None:
+        bench.sourcing.paused = bench.source.offset == 1
+        return read(limit, wait_s)
+
+    bench.source.read = pause_behind_the_second  # type: ignore[method-assign]
+    threading.Timer(0.2, bench.ask_to_end).start()
+    bench.run(Position(0, 0))
+    assert [position for _, position in bench.marks][-1] == Position(2, 2)
 
 
 def test_a_closed_channel_ends_it(benches: list[Bench]) -> None:
@@ -326,7 +359,7 @@ def test_marks_never_pass_an_item_that_waits(benches: list[Bench], monkeypatch: 
     bench.run(Position(0, 0))
     assert bench.marks == []
     bench.outbox.flush()
-    bench.outbox.acknowledge(b'{"ordinal": 3, "offset": 3}')
+    bench.outbox.acknowledge(b'{"right": {"ordinal": 3, "offset": 3}}')
     assert bench.marks == [(3, Position(3, 3))]
 
 

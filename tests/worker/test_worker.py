@@ -560,7 +560,9 @@ def test_what_a_task_forked_goes_with_its_worker() -> None:
         assert goes_within(forked, 2.0)
 
 
-BEGINNING = Position(0, 0)
+def whole_order(split: str) -> SourceOrder:
+    beginning = {split: Position(0, 0)}
+    return SourceOrder(beginning, beginning, time.monotonic_ns())
 
 
 def source_flow(*, ids: bool) -> Flow:
@@ -572,10 +574,10 @@ def source_flow(*, ids: bool) -> Flow:
 
 def test_a_source_reads_to_its_end_and_says_where_it_stands() -> None:
     with lone_worker(source_flow(ids=True)) as worker:
-        worker.start("second", source=SourceOrder("0/1", BEGINNING, BEGINNING, time.monotonic_ns()))
+        worker.start("second", source=whole_order("0/1"))
         ended = worker.until(wire.ENDED)
         assert [item.index for item in worker.items()] == [*range(20)]
-        assert ended["source"]["ordinal"] == 20
+        assert ended["source"]["positions"]["0/1"]["ordinal"] == 20
         assert ended["source"]["done"]
         ids = [i for _, _, envelope in worker.out for i in envelope.ids or []]
         origin, first = origin_of("second", "0/1"), stream_code("second->two")
@@ -584,6 +586,6 @@ def test_a_source_reads_to_its_end_and_says_where_it_stands() -> None:
 
 def test_a_source_that_cannot_be_read_is_fatal() -> None:
     with lone_worker(source_flow(ids=False)) as worker:
-        worker.start("first", source=SourceOrder("0/2", BEGINNING, BEGINNING, time.monotonic_ns()))
+        worker.start("first", source=whole_order("0/2"))
         problem = worker.until(wire.FAILED)["failed"]["problem"]
         assert problem.startswith("reading the source raised AssertionError: flows are only declared here")

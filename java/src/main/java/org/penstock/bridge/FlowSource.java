@@ -35,19 +35,19 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class FlowSource implements TableProvider {
   private static final int VERSION = 2;
 
-  /** A split of a source, by their names; the checkpoint knows positions by these. */
-  public record Split(String source, String split) implements Serializable {}
+  /** The splits that a replica of a source reads, by their names; the checkpoint knows positions by these. */
+  public record Splits(String source, String[] splits) {}
 
   /**
-   * What the driver tells the source; set with Run.setSource before the query starts. Partition i of the first layer reads
-   * `splits[i]`; `start` says where each begins, in the format of a FlowOffset.
+   * What the driver tells the source; set with Run.setSource before the query starts, and changed between batches. Partition
+   * i of the first layer reads `splits[i]`; `start` says where each begins, in the format of a FlowOffset.
    */
-  public record Spec(RunSpec run, UnitSpec[] units, Split[] splits, String start, String column, long commitMs) {
-    /** The splits as a JSON array of {"source", "split"}. */
+  public record Spec(RunSpec run, UnitSpec[] units, Splits[] splits, String start, String column, long commitMs) {
+    /** The splits as a JSON array of {"source", "splits"}. */
     public static Spec of(
         RunSpec run, UnitSpec[] units, String splits, String start, String column, long commitMs)
         throws JsonProcessingException {
-      return new Spec(run, units, Json.MAPPER.readValue(splits, Split[].class), start, column, commitMs);
+      return new Spec(run, units, Json.MAPPER.readValue(splits, Splits[].class), start, column, commitMs);
     }
 
     int width() {
@@ -69,7 +69,8 @@ public final class FlowSource implements TableProvider {
     }
   }
 
-  record Reached(Split split, String position) implements PartitionOffset {}
+  /** Where a replica stands: {"positions": {split: position}, "done": false}. */
+  record Reached(String source, String news) implements PartitionOffset {}
 
   record Part(RunSpec run, UnitSpec unit, SourceOrder order, long batch) implements InputPartition {}
 
@@ -120,15 +121,13 @@ public final class FlowSource implements TableProvider {
   /** The driver's side: offsets, and the gate between batches. */
   private static final class Stream implements MicroBatchStream, SupportsRealTimeMode {
     private final Run run;
-    private final FlowSource.Spec spec;
-    private final JsonNode starts;
+    private FlowSource.Spec spec;
     private JsonNode runPositions;
     private long batch;
 
     Stream(Run run) {
       this.run = run;
       this.spec = run.source();
-      this.starts = Json.parse(spec.start());
     }
 
     @Override
@@ -140,6 +139,7 @@ public final class FlowSource implements TableProvider {
     public Offset latestOffset() {
       try {
         batch = run.passGate();
+        spec = run.source();
       } catch (InterruptedException stop) {
         // Spark takes only the bare exception for a stop; wrapped, the query would end with an error.
         throw FlowSource.<RuntimeException>unchecked(stop);
@@ -166,12 +166,14 @@ public final class FlowSource implements TableProvider {
       if (runPositions == null) {
         runPositions = positions;
       }
+      JsonNode starts = Json.parse(spec.start());
       InputPartition[] parts = new InputPartition[spec.width()];
       for (UnitSpec unit : spec.units()) {
         for (int i = unit.first(); i < unit.first() + unit.pool(); i++) {
-          Split split = spec.splits()[i];
+          Splits splits = spec.splits()[i];
           SourceOrder order =
-              new SourceOrder(i, split, position(positions, split), position(runPositions, split));
+              new SourceOrder(
+                  i, splits.source(), positions(splits, positions, starts), positions(splits, runPositions, starts));
           parts[i] = new Part(spec.run(), unit, order, batch);
         }
       }
@@ -179,9 +181,13 @@ public final class FlowSource implements TableProvider {
     }
 
     /** A split that is new since then begins at its start. */
-    private String position(JsonNode positions, Split split) {
-      JsonNode known = positions.path("sources").path(split.source()).get(split.split());
-      return Json.text(known == null ? starts.path("sources").path(split.source()).get(split.split()) : known);
+    private static String positions(Splits splits, JsonNode known, JsonNode starts) {
+      ObjectNode found = Json.MAPPER.createObjectNode();
+      for (String split : splits.splits()) {
+        JsonNode position = known.path("sources").path(splits.source()).get(split);
+        found.set(split, position == null ? starts.path("sources").path(splits.source()).get(split) : position);
+      }
+      return Json.text(found);
     }
 
     @Override
@@ -191,9 +197,9 @@ public final class FlowSource implements TableProvider {
       boolean done = true;
       for (PartitionOffset each : reached) {
         Reached one = (Reached) each;
-        JsonNode position = Json.parse(one.position());
-        sources.withObjectProperty(one.split().source()).set(one.split().split(), position);
-        done &= position.get("done").asBoolean();
+        JsonNode news = Json.parse(one.news());
+        sources.withObjectProperty(one.source()).setAll((ObjectNode) news.get("positions"));
+        done &= news.get("done").asBoolean();
       }
       if (done) {
         run.markExhausted();
@@ -223,12 +229,12 @@ public final class FlowSource implements TableProvider {
     private static final long SPARK_DEADLINE_MARGIN_MS = 60_000;
 
     private final Pump pump;
-    private final Split split;
+    private final String source;
     private Iterator<Row> ready = List.<Row>of().iterator();
     private InternalRow row;
 
     Reader(Part part) {
-      this.split = part.order().split();
+      this.source = part.order().source();
       int replica = part.order().partition() - part.unit().first();
       try {
         pump = new Pump(part.run(), part.unit(), replica, part.batch(), part.order());
@@ -277,7 +283,7 @@ public final class FlowSource implements TableProvider {
 
     @Override
     public PartitionOffset getOffset() {
-      return new Reached(split, pump.sourceNews());
+      return new Reached(source, pump.sourceNews());
     }
 
     @Override

@@ -215,15 +215,15 @@ final class Pump implements TaskHost.Unit {
     }
   }
 
-  /** A source has ended its part of the batch: its offset, and perhaps that nothing will come any more. */
+  /** A source has ended its part of the batch: the positions of its splits, and perhaps that nothing will come any more. */
   private void sourceEnded(String news) {
     if (news == null) {
       return;
     }
-    JsonNode position = Json.parse(news).get("source");
-    sourceNews = Json.text(position);
+    JsonNode reached = Json.parse(news).get("source");
+    sourceNews = Json.text(reached);
     try {
-      if (position.get("done").asBoolean()) {
+      if (reached.get("done").asBoolean()) {
         agent.sourceDone(run.id(), source.partition());
       }
       endInput();
@@ -277,9 +277,8 @@ final class Pump implements TaskHost.Unit {
     order.putRawValue("link", new RawValue(agent.link()));
     if (source != null && task == tasks[0]) {
       ObjectNode reading = order.putObject("source");
-      reading.put("split", source.split().split());
-      reading.putRawValue("position", new RawValue(mark == null ? source.position() : mark));
-      reading.putRawValue("run_position", new RawValue(source.runPosition()));
+      reading.putRawValue("positions", new RawValue(mark == null ? source.positions() : mark));
+      reading.putRawValue("run_positions", new RawValue(source.runPositions()));
       try {
         reading.put("started_at_ns", agent.sourceStarts(run.id(), batch));
       } catch (Exception unreachable) {

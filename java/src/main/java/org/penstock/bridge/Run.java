@@ -1,5 +1,6 @@
 package org.penstock.bridge;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.util.RawValue;
@@ -48,6 +49,11 @@ public final class Run {
     this.source = source;
     batch = firstBatch - 1;
     flowing = batch;
+  }
+
+  /** Other replicas of sources or other splits, from the next batch on: units, splits and starts as in FlowSource.Spec. */
+  public synchronized void changeSource(UnitSpec[] units, String splits, String start) throws JsonProcessingException {
+    source = FlowSource.Spec.of(source.run(), units, splits, start, source.column(), source.commitMs());
   }
 
   synchronized FlowSource.Spec source() {
@@ -174,6 +180,7 @@ public final class Run {
       wait();
     }
     batch++;
+    dry.clear(); // what has run dry says so again in each batch, wherever it is read then
     orders =
         new Orders(
             id, orders.version() + 1, orders.switches(), orders.active(), orders.chained(), batch, orders.endBatch(),
@@ -185,7 +192,7 @@ public final class Run {
     return batch;
   }
 
-  /** After the last one the batch that runs is the last, and downstream tasks are closed at its end. */
+  /** After the last replica the batch that runs is the last, and downstream tasks are closed at its end. */
   synchronized void sourceDone(int partition) {
     dry.add(partition);
     if (dry.size() == source.width() && !orders.closing()) {

@@ -71,7 +71,7 @@ final class TaskHost {
   private volatile WorkerProcess worker;
   private long startedNs;
   private int openInputs = 1; // the shuffle; each task of the unit that feeds this one adds itself
-  private volatile String mark; // a source's latest {"ordinal", "offset"} up to which everything was shipped
+  private volatile String mark; // a source's latest {split: {"ordinal", "offset"}} up to which everything was shipped
   private volatile long lastInputNs = System.nanoTime();
 
   TaskHost(Unit unit, int place, String task, int[] feeds) {

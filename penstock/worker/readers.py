@@ -1,0 +1,112 @@
+"""The readers of the splits that a source worker reads, and which of them have something now."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from penstock.io.protocol import JointReader, JointSource, Reader, RecordReader, Source, SourceClock
+from penstock.wire.ids import origin_of
+from penstock.wire.orders import Position
+
+_TURN_S = 0.001
+"""How long one of several readers may wait for its item: the others stand still meanwhile."""
+
+
+@dataclass(slots=True)
+class OpenSplit:
+    """A split that is read. Ids of its items are (origin, ordinal); all before `position` was sent."""
+
+    name: str
+    origin: int
+    reader: Reader[Any]
+    records: RecordReader | None
+    """The same reader, if its items have numbers of their own."""
+    position: Position
+
+
+class Turn(NamedTuple):
+    """A split that is to be read: at most so many items, of which the first may be waited for so long."""
+
+    split: OpenSplit
+    limit: int
+    wait_s: float
+
+
+class Readers:
+    """Of one source. They stay open over batches, as long as a batch begins where the last one ended."""
+
+    def __init__(self, name: str, source: Source[Any]) -> None:
+        self._name = name
+        self._source = source
+        self._joint: JointReader[Any] | None = None
+        self.splits: dict[str, OpenSplit] = {}
+
+    @property
+    def positions(self) -> dict[str, Position]:
+        """Where all splits stand."""
+        return {name: split.position for name, split in self.splits.items()}
+
+    @property
+    def lag_items(self) -> int | None:
+        """How many items are there and not read; None if no split knows."""
+        lags = [split.records.lag_items for split in self.splits.values() if split.records is not None]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) if known else None
+
+    def open(self, positions: Mapping[str, Position], clock: Callable[[str], SourceClock]) -> bool:
+        """Read these splits from now on; False if that is what was read already."""
+        if self.splits and self.positions == positions:
+            return False
+        if isinstance(self._source, JointSource):
+            self._open_jointly(self._source, positions)
+        else:
+            self._open_each(positions, clock)
+        return True
+
+    def _open_jointly(self, source: JointSource, positions: Mapping[str, Position]) -> None:
+        self.close()
+        if positions:
+            self._joint = source.open_jointly({name: at.offset for name, at in positions.items()})
+            self.splits = {
+                name: self._opened(name, self._joint.readers[name], at) for name, at in positions.items()
+            }
+
+    def _open_each(self, positions: Mapping[str, Position], clock: Callable[[str], SourceClock]) -> None:
+        before, self.splits = self.splits, {}
+        for name, split in before.items():
+            if positions.get(name) != split.position:
+                split.reader.close()
+        for name, at in positions.items():
+            known = before.get(name)
+            if known is None or known.position != at:
+                known = self._opened(name, self._source.open(name, at.offset, clock(name)), at)
+            self.splits[name] = known
+
+    def _opened(self, split: str, reader: Reader[Any], at: Position) -> OpenSplit:
+        records = reader if isinstance(reader, RecordReader) else None
+        return OpenSplit(split, origin_of(self._name, split), reader, records, at)
+
+    def passes(self, limit: int, wait_s: float) -> Iterator[Iterator[Turn]]:
+        """Whom to read, `limit` items of all; the second pass is for when nothing came in the first."""
+        if self._joint is not None:
+            ready = self._joint.await_any(limit, wait_s)
+            yield (Turn(self.splits[name], limit, 0.0) for name in ready)
+            return
+        undone = [split for split in self.splits.values() if not split.position.done]
+        if len(undone) > 1:
+            each = -(-limit // len(undone))
+            yield (Turn(split, each, 0.0) for split in undone)
+            each_s = min(_TURN_S, wait_s / len(undone))
+            yield (Turn(split, each, each_s) for split in undone)
+        else:
+            yield (Turn(split, limit, wait_s) for split in undone)
+
+    def close(self) -> None:
+        """Release what all readers hold."""
+        if self._joint is not None:
+            self._joint.close()
+            self._joint = None
+        else:
+            for split in self.splits.values():
+                split.reader.close()
+        self.splits = {}

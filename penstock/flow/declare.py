@@ -6,6 +6,7 @@ The settings of the call win over those of the decorator, and these over the att
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
+from penstock.durations import Duration
 from penstock.flow.bodies import check_function, check_object, check_sink, is_async
 from penstock.flow.decorator import attached
 from penstock.flow.errors import FlowError
@@ -39,7 +40,13 @@ _FUNCTIONS: Final[tuple[Form, ...]] = ("map", "flat_map", "filter", "map_batches
 _BATCHED: Final[tuple[Form, ...]] = ("map_batches", "flat_map_batches", "sink_batches")
 
 
-def declare_source(flow: str, source: Any, name: str | None, on_error: object = "fail") -> Task:
+def declare_source(
+    flow: str,
+    source: Any,
+    name: str | None,
+    on_error: object = "fail",
+    catch_up: Duration | None = None,
+) -> Task:
     """A source, with one replica for each of its splits."""
     own = getattr(source, "name", None)
     chosen = next(said for said in (name, own, type(source).__name__.lower()) if said is not None)
@@ -60,6 +67,9 @@ def declare_source(flow: str, source: Any, name: str | None, on_error: object = 
         fixed(len(splits)),
         on_error=checked_on_error(on_error, where),
         defaults=("name",) if name is None else (),
+        catch_up_s=(
+            None if catch_up is None else checked_positive_ms(catch_up, f"{where}: catch_up") / 1000.0
+        ),
     )
 
 

@@ -40,20 +40,38 @@ class Flow:
 
     @overload
     def source(
-        self, source: GivesRecords[Item], *, name: str | None = None, on_error: OnError = "fail"
+        self,
+        source: GivesRecords[Item],
+        *,
+        name: str | None = None,
+        on_error: OnError = "fail",
+        catch_up: Duration | None = None,
     ) -> Output[Item]: ...
 
     @overload
     def source(
-        self, source: Readable[Item], *, name: str | None = None, on_error: OnError = "fail"
+        self,
+        source: Readable[Item],
+        *,
+        name: str | None = None,
+        on_error: OnError = "fail",
+        catch_up: Duration | None = None,
     ) -> Output[Item]: ...
 
-    def source(self, source: Any, *, name: str | None = None, on_error: OnError = "fail") -> Output[Any]:
+    def source(
+        self,
+        source: Any,
+        *,
+        name: str | None = None,
+        on_error: OnError = "fail",
+        catch_up: Duration | None = None,
+    ) -> Output[Any]:
         """Add a source; it has one replica for each of its splits.
 
         `on_error` is for what it reads and can make no item of, as a record that cannot be decoded.
+        `catch_up` is the time in which policies should have it read what has piled up before it.
         """
-        self._add(declare_source(self.name, source, name, on_error))
+        self._add(declare_source(self.name, source, name, on_error, catch_up))
         return Output(self, next(reversed(self._tasks)))
 
     @overload

@@ -26,6 +26,7 @@ from penstock.io.kafka_client import (
     revealed,
 )
 from penstock.io.kafka_codecs import Decoding, checked_decoding, decoder
+from penstock.io.kafka_lag import PartitionEnd
 from penstock.io.protocol import Refused, SourceClock
 
 Start = Literal["earliest", "latest"] | datetime | Mapping[str, int]
@@ -43,7 +44,6 @@ _DEFAULTS: Final = {
     "fetch.error.backoff.ms": 100,
     "client.id": "penstock",
 }
-_UNSEEN: Final = -1001
 
 
 class KafkaRecord(msgspec.Struct, frozen=True):
@@ -125,6 +125,7 @@ class KafkaReader:
         }
         self._place = TopicPartition(self._topic, self._partition)
         self._consumer = new_client("Consumer", settings, self._heard)
+        self._end = PartitionEnd(self._consumer, self._place)
         self._consumer.assign([TopicPartition(self._topic, self._partition, offset)])
 
     def read(self, limit: int, wait_s: float) -> tuple[list[Any], None]:
@@ -143,7 +144,7 @@ class KafkaReader:
             except Exception as problem:  # noqa: BLE001 - a user's decoder may raise anything
                 self.refused.append(Refused(self._raw(message), problem, offset))
             self.offset = offset + 1
-        self.lag_items = self._lag_items()
+        self.lag_items = self._end.lag_items(self.offset)
         return items, None
 
     def _messages(self, limit: int, wait_s: float) -> list[Any]:
@@ -151,16 +152,6 @@ class KafkaReader:
         first = self._consumer.poll(wait_s)
         self._heard.check()
         return [] if first is None else [first, *self._consumer.consume(limit - 1, 0)]
-
-    def _lag_items(self) -> int | None:
-        """By what the broker said last; None before it has said anything of the partition."""
-        from confluent_kafka import KafkaException
-
-        try:
-            _, high = self._consumer.get_watermark_offsets(self._place, cached=True)
-        except KafkaException:
-            return None
-        return None if high == _UNSEEN else max(0, high - self.offset)
 
     def committed(self, offset: int) -> None:
         """The flow has committed all before this offset: told to the group, if one was named."""

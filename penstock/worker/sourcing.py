@@ -137,6 +137,7 @@ class Sourcing:
         self._knows_due = due_ns is not None
         if self._records is not None:
             self._see_records(self._records)
+            self._see_lag(self._records, unsent=len(items))
         if not items and (self._records is None or reader.offset == at.offset):
             return at
         chunk = self._outbox.finished_input + 1
@@ -146,6 +147,8 @@ class Sourcing:
         self._send(items, due_ns, at.ordinal)
         useful_ns = task_time.halt(time.monotonic_ns()) - useful_before_ns
         self._measured.source_read(len(items), useful_ns, due_ns)
+        if self._records is not None:
+            self._see_lag(self._records, unsent=0)
         self._outbox.finished_input = chunk
         self.position = at = Position(at.ordinal + len(items), reader.offset)
         self._marks.append((chunk, at))
@@ -156,11 +159,15 @@ class Sourcing:
         return at
 
     def _see_records(self, records: RecordReader) -> None:
-        """What of the records that were just read is no item, and how many are still to be read."""
-        self._measured.lag_items = records.lag_items
+        """What of the records that were just read is no item."""
         for one in records.refused:
             assert self._refuse is not None, "whoever reads records has an error policy"
             self._refuse(one.raw, one.problem)
+
+    def _see_lag(self, records: RecordReader, *, unsent: int) -> None:
+        """How many items are not sent: an item is one of them until it counts as processed."""
+        lag = records.lag_items
+        self._measured.lag_items = None if lag is None else lag + unsent
 
     def close(self) -> None:
         """Release what the reader holds."""

@@ -102,6 +102,12 @@ def test_the_error_policy_of_a_source_is_shown_where_it_is_set() -> None:
     assert "s: source; parallelism 2; on_error dead_letter\n" in flow.explain()
 
 
+def test_the_time_to_catch_up_is_shown_where_it_is_set() -> None:
+    flow = Flow("f")
+    flow.source(Partitioned(2), name="s", catch_up="30 s").sink(print)
+    assert "s: source; parallelism 2; catch_up 30 s\n" in flow.explain()
+
+
 def test_timers_and_no_constraints() -> None:
     class Timed(Splitter):
         every = "200 ms"

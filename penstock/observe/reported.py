@@ -15,7 +15,10 @@ from penstock.wire.reports import Failure, Report, Said, WorkerReport
 
 @dataclass(slots=True)
 class TaskMetrics:
-    """Totals of a task over all its processes, and the processes that report now."""
+    """Totals of a task over all its processes, and the processes that report now.
+
+    `lag_items` is how far a source is behind, None where that is not known of all its replicas.
+    """
 
     active: int
     pool: int
@@ -26,6 +29,7 @@ class TaskMetrics:
     dead_lettered: int = 0
     restarts: int = 0
     processes: list[int] = field(default_factory=list)
+    lag_items: int | None = None
 
 
 @dataclass(slots=True)
@@ -136,6 +140,7 @@ class Reported:
         self._living: dict[_Process, _Tasks] = {}
         self._leaving: dict[_Process, _Tasks] = {}  # gone, but a last report may still be on another way
         self._past: dict[str, _Totals] = {}
+        self._lags: dict[str, dict[int, int]] = {}
         self._windows: list[Window] = []
         self._lock = threading.Lock()  # one thread collects reports, others look at them
 
@@ -149,12 +154,20 @@ class Reported:
             passed_ms = {name: Sketch.from_json(sketch) for name, sketch in report.passed_ms.items()}
             for window in self._windows:
                 window.add(executor, report.interval, report.channels, passed_ms)
+            self._note_lag(report.interval)
         with self._lock:
             self._count(executor, report)
         for chained in report.chained:
             self._add(executor, chained)
         if report.failed is not None and self.failure is None:
             self.failure = report.failed
+
+    def _note_lag(self, replica: ReplicaReport) -> None:
+        with self._lock:
+            known = self._lags.setdefault(replica.task, {})
+            known.pop(replica.replica, None)
+            if replica.lag_items is not None:
+                known[replica.replica] = replica.lag_items
 
     def _count(self, executor: str, report: Report) -> None:
         if report.worker is not None:
@@ -181,6 +194,7 @@ class Reported:
                     self._past.setdefault(worker.task, _Totals()).add(worker)
             self._living.clear()
             self._leaving.clear()
+            self._lags.clear()
 
     def window(self) -> Window:
         """Of what is measured from now on; everybody who wants to look at intervals of their own has one."""
@@ -219,6 +233,9 @@ class Reported:
             task.envelopes_out, task.restarts = total.envelopes_out, total.restarts
             task.skipped, task.dead_lettered = total.skipped, total.dead_lettered
         with self._lock:
+            for name, task in tasks.items():
+                lags = [lag for replica, lag in self._lags.get(name, {}).items() if replica < task.active]
+                task.lag_items = sum(lags) if len(lags) == task.active else None
             for (_, pid, _), process in self._living.items():
                 for name in {task for task, _ in process}:
                     tasks[name].processes.append(pid)

@@ -61,6 +61,7 @@ class Commands:
                 skipped=metrics.tasks[task.name].skipped,
                 dead_lettered=metrics.tasks[task.name].dead_lettered,
                 restarts=metrics.tasks[task.name].restarts,
+                lag_items=metrics.tasks[task.name].lag_items,
             )
             for task in graph.tasks
         ]

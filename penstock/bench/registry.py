@@ -21,6 +21,7 @@ BENCHES = {
     "policies": "penstock.bench.policies",
     "control": "penstock.bench.control",
     "ablation": "penstock.bench.ablation",
+    "kafka": "penstock.bench.kafka",
 }
 
 

@@ -124,7 +124,7 @@ def test_the_lag_of_the_broker_is_that_of_the_source(spark: SparkSession, broker
     flow = ps.Flow("behind")
     read = flow.source(ps.kafka(source, servers=broker.servers), name="numbers", catch_up="30 s")
     read.sink(slow, name="slow")
-    job = ps.run(flow, measure_every="200 ms")
+    job = ps.run(flow, measure_every="500 ms")
     seen: list[TaskStats] = []
 
     def look() -> float | None:

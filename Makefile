@@ -60,7 +60,7 @@ test: lint $(STAMPS)/chromium $(STAMPS)/broker
 test-cluster: setup
 	PENSTOCK_TEST_MASTER="local-cluster[2,24,1024]" $(BIN)/python -m pytest tests/spark -m spark
 
-bench: setup
+bench: setup $(STAMPS)/broker
 	$(BIN)/penstock bench --quick
 
 # Every row of the fault table three times: about 25 minutes on two cores.

@@ -98,7 +98,7 @@ def _ran(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float, t
     assert spark._jvm is not None
     sink = spark._jvm.org.penstock.bench.LatencySink
     rows = spark.readStream.format("org.penstock.bench.PacedRows").option("rate", str(rate_per_s)).load()
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as checkpoint, _quiet(spark):
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as checkpoint, quiet(spark):
         sink.drain()
         writer = shape(rows)._jdf.writeStream().foreach(sink()).outputMode("update")
         query = writer.option("checkpointLocation", checkpoint).trigger(trigger).start()
@@ -115,7 +115,7 @@ def _ran(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float, t
 
 
 @contextmanager
-def _quiet(spark: SparkSession) -> Iterator[None]:
+def quiet(spark: SparkSession) -> Iterator[None]:
     """Python is not on the list of real-time mode."""
     before = spark.conf.get(ALLOWLIST, "true") or "true"
     spark.conf.set(ALLOWLIST, "false")

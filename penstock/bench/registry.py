@@ -22,6 +22,7 @@ BENCHES = {
     "policies": "penstock.bench.policies",
     "control": "penstock.bench.control",
     "ablation": "penstock.bench.ablation",
+    "kafka": "penstock.bench.kafka",
 }
 
 

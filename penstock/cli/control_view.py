@@ -54,7 +54,10 @@ def _constraints(snapshot: Snapshot) -> Table:
 
 
 def _tasks(snapshot: Snapshot, decision: Decision) -> Table:
-    table = _table("task", "items/s", "busy", "service ms", "queue ms", "waiting", "replicas", "of pool")
+    """Sources that know how far they are behind have a column for it."""
+    behind = ("behind",) if any(task.lag_items is not None for task in snapshot.tasks.values()) else ()
+    waits = ("queue ms", "waiting", *behind)
+    table = _table("task", "items/s", "busy", "service ms", *waits, "replicas", "of pool")
     for name, task in snapshot.tasks.items():
         items = task.rate_total
         if items is None and task.processed_total is not None:
@@ -66,6 +69,7 @@ def _tasks(snapshot: Snapshot, decision: Decision) -> Table:
             _number(task.service_ms),
             _number(task.queue_wait_ms),
             _number(task.backlog_total, digits=0),
+            *(_number(task.lag_items, digits=0) for _ in behind),
             _moved(str(task.parallelism), str(decision.parallelism.get(name, task.parallelism))),
             "" if task.pool is None else str(task.pool),
         )

@@ -51,7 +51,8 @@ def _faults(task: TaskNow) -> str:
 
 def _tasks(now: FlowNow) -> Table:
     table = Table("task")
-    for heading in ("items/s", "items", "replicas", "pool", "declared", "mean ms", "p99 ms"):
+    behind = ("behind",) if any(task.lag_items is not None for task in now.tasks) else ()
+    for heading in ("items/s", "items", *behind, "replicas", "pool", "declared", "mean ms", "p99 ms"):
         table.add_column(heading, justify="right")
     for task in now.tasks:
         latency = now.latency.get(task.name)
@@ -59,6 +60,7 @@ def _tasks(now: FlowNow) -> Table:
             task.name,
             "" if task.per_s is None else f"{task.per_s:,.0f}",
             f"{task.items_in:,}",
+            *("" if task.lag_items is None else f"{task.lag_items:,}" for _ in behind),
             str(task.replicas),
             str(task.pool),
             str(task.lowest) if task.lowest == task.highest else f"{task.lowest} to {task.highest}",

@@ -66,8 +66,10 @@ def metrics_table(metrics: Metrics, state: str) -> Table:
     """Tasks with their totals, and the latency at the sinks."""
     title = f"{state}, {faults(metrics)[0]}" if metrics.restarts else state
     table = Table(title=title, title_justify="left")
+    behind = ("behind",) if any(task.lag_items is not None for task in metrics.tasks.values()) else ()
     for heading in (
         "task",
+        *behind,
         "in",
         "out",
         "skipped",
@@ -87,5 +89,7 @@ def metrics_table(metrics: Metrics, state: str) -> Table:
             if sketch is not None and known
             else ["", ""]
         )
-        table.add_row(name, *(f"{count:,}" for count in counts), f"{task.active}/{task.pool}", *latencies)
+        lag = ["" if task.lag_items is None else f"{task.lag_items:,}" for _ in behind]
+        numbers = [f"{count:,}" for count in counts]
+        table.add_row(name, *lag, *numbers, f"{task.active}/{task.pool}", *latencies)
     return table

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from penstock.durations import Duration
 from penstock.flow.bodies import check_function, check_object, check_sink, is_async
 from penstock.flow.decorator import attached
 from penstock.flow.errors import FlowError
@@ -41,7 +42,13 @@ _BATCHED: Final[tuple[Form, ...]] = ("map_batches", "flat_map_batches", "sink_ba
 
 
 def declare_source(
-    flow: str, source: Any, name: str | None, on_error: object = "fail", replicas: object = None
+    flow: str,
+    source: Any,
+    name: str | None,
+    on_error: object = "fail",
+    *,
+    replicas: object = None,
+    catch_up: Duration | None = None,
 ) -> Task:
     """A source, with one replica for each of its splits unless it is said otherwise."""
     own = getattr(source, "name", None)
@@ -63,6 +70,9 @@ def declare_source(
         fixed(len(splits)) if replicas is None else _replicas(source, replicas, where),
         on_error=checked_on_error(on_error, where),
         defaults=("name",) if name is None else (),
+        catch_up_s=(
+            None if catch_up is None else checked_positive_ms(catch_up, f"{where}: catch_up") / 1000.0
+        ),
     )
 
 

@@ -75,6 +75,8 @@ def _task(graph: Graph, task: Task) -> list[str]:
         said.append(_marked(str(task.ordered), "ordered", task.defaults, "ordered"))
     if task.retries is not None:
         said.append(f"retries {task.retries}")
+    if task.catch_up_s is not None:
+        said.append(f"catch_up {format_ms(task.catch_up_s * 1000)}")
     if not task.chain:
         said.append("chain False: always in a process of its own")
     if task.every_ms is not None:

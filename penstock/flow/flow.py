@@ -46,6 +46,7 @@ class Flow:
         name: str | None = None,
         on_error: OnError = "fail",
         replicas: int | Parallelism | None = None,
+        catch_up: Duration | None = None,
     ) -> Output[Item]: ...
 
     @overload
@@ -56,6 +57,7 @@ class Flow:
         name: str | None = None,
         on_error: OnError = "fail",
         replicas: int | Parallelism | None = None,
+        catch_up: Duration | None = None,
     ) -> Output[Item]: ...
 
     def source(
@@ -65,12 +67,14 @@ class Flow:
         name: str | None = None,
         on_error: OnError = "fail",
         replicas: int | Parallelism | None = None,
+        catch_up: Duration | None = None,
     ) -> Output[Any]:
         """Add a source; it has one replica for each of its splits, or `replicas` that deal them out.
 
         `on_error` is for what it reads and can make no item of, as a record that cannot be decoded.
+        `catch_up` is the time in which policies should have it read what has piled up before it.
         """
-        self._add(declare_source(self.name, source, name, on_error, replicas))
+        self._add(declare_source(self.name, source, name, on_error, replicas=replicas, catch_up=catch_up))
         return Output(self, next(reversed(self._tasks)))
 
     @overload

@@ -75,7 +75,8 @@ class Task:
     many items a function or `write_many` is given at most, None for what takes one item at a time.
 
     `concurrency` is how many calls of an async body a replica has open at once, and `ordered` whether their
-    results are sent in the order of the items; a plain body has no concurrency.
+    results are sent in the order of the items; a plain body has no concurrency. `catch_up_s` is the time in
+    which policies should have a source read what has piled up before it.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Task:
     concurrency: int | None = None
     ordered: bool = True
     retries: Retries | None = None
+    catch_up_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

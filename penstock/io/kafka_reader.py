@@ -17,6 +17,7 @@ from penstock.io.kafka_client import (
     revealed,
 )
 from penstock.io.kafka_codecs import decoder
+from penstock.io.kafka_lag import PartitionEnd
 from penstock.io.protocol import Refused
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _DEFAULTS: Final = {
     "fetch.error.backoff.ms": 100,
     "client.id": "penstock",
 }
-_UNSEEN: Final = -1001
 
 
 class KafkaRecord(msgspec.Struct, frozen=True):
@@ -53,11 +53,7 @@ class KafkaReaders:
         from confluent_kafka import TopicPartition
 
         self.source = source
-        self.readers = {split: KafkaReader(self, split, offset) for split, offset in offsets.items()}
-        self._by_place = {
-            (reader.topic, reader.partition): (split, reader) for split, reader in self.readers.items()
-        }
-        topics = {reader.topic for reader in self.readers.values()}
+        topics = {topic_partition(split)[0] for split in offsets}
         self.heard = Heard(source.servers, next(iter(topics)) if len(topics) == 1 else None)
         settings = {
             **_DEFAULTS,
@@ -68,6 +64,10 @@ class KafkaReaders:
             "auto.offset.reset": "error",
         }
         self.consumer = new_client("Consumer", settings, self.heard)
+        self.readers = {split: KafkaReader(self, split, offset) for split, offset in offsets.items()}
+        self._by_place = {
+            (reader.topic, reader.partition): (split, reader) for split, reader in self.readers.items()
+        }
         places = [TopicPartition(one.topic, one.partition, one.offset) for one in self.readers.values()]
         self.consumer.assign(places)
 
@@ -119,6 +119,7 @@ class KafkaReader:
         self._arrived: deque[Any] = deque()
         self._value, self._key = decoder(client.source.value), decoder(client.source.key)
         self._place = TopicPartition(self.topic, self.partition)
+        self._end = PartitionEnd(client.consumer, self._place)
 
     def take(self, message: Any) -> None:
         """A record of this partition has arrived."""
@@ -143,14 +144,8 @@ class KafkaReader:
 
     @property
     def lag_items(self) -> int | None:
-        """By what the broker said last; None before it has said anything of the partition."""
-        from confluent_kafka import KafkaException
-
-        try:
-            _, high = self._client.consumer.get_watermark_offsets(self._place, cached=True)
-        except KafkaException:
-            return None
-        return None if high == _UNSEEN else max(0, high - self.offset)
+        """How many records of the partition are not read; None before the broker has said anything of it."""
+        return self._end.lag_items(self.offset)
 
     def committed(self, offset: int) -> None:
         """The flow has committed all before this offset: told to the group, if one was named."""

@@ -6,7 +6,7 @@ What was not measured is absent.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
@@ -114,6 +114,14 @@ TASK_GAUGES: tuple[tuple[str, str, TaskGauge], ...] = (
     ("replicas", "Active replicas.", lambda task, _: task.parallelism),
     ("pool_replicas", "Active replicas and those held ready.", lambda task, _: task.pool),
 )
+SOURCE_GAUGES: tuple[tuple[str, str, TaskGauge], ...] = (
+    ("lag_items", "Items that are there and not sent on.", lambda task, _: task.lag_items),
+    (
+        "arriving_items_per_second",
+        "Items that are due per second, sent on or not.",
+        lambda task, _: task.rate_total,
+    ),
+)
 STREAM_GAUGES: tuple[tuple[str, str, StreamGauge], ...] = (
     (
         "batch_lifetime_seconds",
@@ -198,15 +206,26 @@ def measured(snapshot: Snapshot) -> Iterator[Metric]:
         p99.add(constraint.name, _seconds(constraint.p99_ms))
         held.add(constraint.name, None if constraint.held is None else float(constraint.held))
     yield from (gauge.family for gauge in (bound, kept, p95, p99, held))
-    for name, text, of_task in TASK_GAUGES:
-        gauge = _Gauge(f"penstock_task_{name}", text, "task")
-        for task, stats in snapshot.tasks.items():
-            gauge.add(task, of_task(stats, snapshot))
-        yield gauge.family
+    sources = {name: task for name, task in snapshot.tasks.items() if task.kind == "source"}
+    yield from _by_task("task", TASK_GAUGES, snapshot.tasks, snapshot)
+    yield from _by_task("source", SOURCE_GAUGES, sources, snapshot)
     for name, text, of_stream in STREAM_GAUGES:
         gauge = _Gauge(f"penstock_stream_{name}", text, "stream")
         for stream in snapshot.streams:
             gauge.add(stream.name, of_stream(stream))
+        yield gauge.family
+
+
+def _by_task(
+    label: str,
+    gauges: tuple[tuple[str, str, TaskGauge], ...],
+    tasks: Mapping[str, TaskStats],
+    snapshot: Snapshot,
+) -> Iterator[Metric]:
+    for name, text, of_task in gauges:
+        gauge = _Gauge(f"penstock_{label}_{name}", text, label)
+        for task, stats in tasks.items():
+            gauge.add(task, of_task(stats, snapshot))
         yield gauge.family
 
 

@@ -18,6 +18,7 @@ class TaskMetrics:
     """Totals of a task over all its processes, and the processes that report now.
 
     `paused` is said of a source that is to read nothing for now.
+    `lag_items` is how far a source is behind, None where that is not known of all its replicas.
     """
 
     active: int
@@ -30,6 +31,7 @@ class TaskMetrics:
     restarts: int = 0
     processes: list[int] = field(default_factory=list)
     paused: bool = False
+    lag_items: int | None = None
 
 
 @dataclass(slots=True)
@@ -144,6 +146,7 @@ class Reported:
         self._past: dict[str, _Totals] = {}
         self._waiting: dict[tuple[str, int], tuple[_Process, list[QueuedChannel]]] = {}
         self._held: dict[str, ShuffleHeld] = {}
+        self._lags: dict[str, dict[int, int]] = {}
         self._windows: list[Window] = []
         self._lock = threading.Lock()  # one thread collects reports, others look at them
 
@@ -157,12 +160,20 @@ class Reported:
             passed_ms = {name: Sketch.from_json(sketch) for name, sketch in report.passed_ms.items()}
             for window in self._windows:
                 window.add(executor, report.interval, report.channels, passed_ms)
+            self._note_lag(report.interval)
         with self._lock:
             self._count(executor, report)
         for chained in report.chained:
             self._add(executor, chained)
         if report.failed is not None and self.failure is None:
             self.failure = report.failed
+
+    def _note_lag(self, replica: ReplicaReport) -> None:
+        with self._lock:
+            known = self._lags.setdefault(replica.task, {})
+            known.pop(replica.replica, None)
+            if replica.lag_items is not None:
+                known[replica.replica] = replica.lag_items
 
     def _count(self, executor: str, report: Report) -> None:
         if report.worker is not None:
@@ -196,6 +207,7 @@ class Reported:
             self._leaving.clear()
             self._waiting.clear()
             self._held.clear()
+            self._lags.clear()
 
     def window(self) -> Window:
         """Of what is measured from now on; everybody who wants to look at intervals of their own has one."""
@@ -239,6 +251,9 @@ class Reported:
             task.envelopes_out, task.restarts = total.envelopes_out, total.restarts
             task.skipped, task.dead_lettered = total.skipped, total.dead_lettered
         with self._lock:
+            for name, task in tasks.items():
+                lags = [lag for replica, lag in self._lags.get(name, {}).items() if replica < task.active]
+                task.lag_items = sum(lags) if len(lags) == task.active else None
             for (_, pid, _), process in self._living.items():
                 for name in {task for task, _ in process}:
                     tasks[name].processes.append(pid)

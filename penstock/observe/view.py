@@ -5,6 +5,7 @@ from collections.abc import Callable
 from penstock.flow.chains import all_chains
 from penstock.flow.graph import Constraint
 from penstock.flow.layers import Layout
+from penstock.observe.demand import Demand
 from penstock.observe.outside import Outside
 from penstock.observe.queues import with_queues
 from penstock.observe.reported import Reported
@@ -31,6 +32,7 @@ class View:
         self._present = present
         self._window = reported.window()
         self._outside = Outside(cpu_s)
+        self._demand = Demand()
         self._judge = Judge()
 
     def snapshot(self, interval_s: float) -> Snapshot:
@@ -45,6 +47,7 @@ class View:
             lifetimes_ms=switches.lifetime_ms,
             chains=all_chains(layout, switches.chains),
         )
+        snapshot = self._demand.seen(snapshot, seen.summary)
         receivers = {stream.name: stream.receiver for stream in layout.graph.streams}
         complete = self._outside.complete(snapshot, layout, self._reported.backlog(receivers), seen.passed_ms)
         names = [stream.name for stream in layout.graph.streams]

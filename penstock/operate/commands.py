@@ -62,6 +62,7 @@ class Commands:
                 dead_lettered=metrics.tasks[task.name].dead_lettered,
                 restarts=metrics.tasks[task.name].restarts,
                 paused=metrics.tasks[task.name].paused,
+                lag_items=metrics.tasks[task.name].lag_items,
             )
             for task in graph.tasks
         ]

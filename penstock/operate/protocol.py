@@ -58,7 +58,10 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="stop"
 
 
 class TaskNow(msgspec.Struct, frozen=True, kw_only=True):
-    """A task: replicas of now, the pool, what was declared; rates of the last seconds, None if unknown."""
+    """A task: replicas of now, the pool, what was declared; rates of the last seconds, None if unknown.
+
+    `lag_items` is how far a source is behind, None where that is not known.
+    """
 
     name: str
     kind: str
@@ -72,6 +75,7 @@ class TaskNow(msgspec.Struct, frozen=True, kw_only=True):
     dead_lettered: int = 0
     restarts: int = 0
     paused: bool = False
+    lag_items: int | None = None
 
 
 class ConstraintNow(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,15 +1,16 @@
 """DS2's scaling manager: when an estimate is acted on (OSDI 2018, sections 4.2.1 and 4.2.2).
 
 In this order: gather for a policy interval; ignore the warm-up; undo a change that made things worse;
-estimate; correct for overheads that true rates do not show (target rate ratio); wait for the activation;
-ignore minor changes; never try again what was undone under this load; stop after a number of decisions
-under the same load.
+estimate, with what drains a backlog (catch_up.py); correct for overheads that true rates do not show (target
+rate ratio); wait for the activation; ignore minor changes; never try again what was undone under this load;
+stop after a number of decisions under the same load.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.policy.agreement import agreed
+from penstock.policy.catch_up import backlogs, held_replicas, with_drained
 from penstock.policy.decision import Decision, Reason, Refusal
 from penstock.policy.ds2_parameters import Ds2Parameters
 from penstock.policy.ds2_plan import Plan, plan
@@ -97,10 +98,22 @@ def _judge_trial(
 def _estimate(
     snapshot: Snapshot, memory: ManagerMemory, settings: Ds2Parameters
 ) -> tuple[Plan, ManagerMemory]:
-    """Equations 1-8, and the correction that the reference code applies after a step without a scale-up."""
-    needs = traverse(snapshot)
-    factor = 1 + settings.headroom
-    estimate = plan(snapshot, needs, factor * memory.correction, settings.execution)
+    """Equations 1-8, and the correction that the reference code applies after a step without a scale-up.
+
+    What drains a backlog counts as if it arrived (`catch_up`).
+    """
+    drained = backlogs(snapshot)
+    needs = traverse(with_drained(snapshot, drained))
+
+    def planned(correction: float) -> Plan:
+        made = plan(snapshot, needs, (1 + settings.headroom) * correction, settings.execution)
+        if made.missing is not None or not drained:
+            return made
+        kept, held = held_replicas(snapshot, drained, made.parallelism)
+        reasons = (*(one.reason() for one in drained), *made.reasons, *held)
+        return replace(made, parallelism=kept, reasons=reasons)
+
+    estimate = planned(memory.correction)
     now = current_parallelism(snapshot)
     shortfall = source_shortfall(snapshot)
     in_effect = memory.issued is None or memory.issued == now
@@ -109,7 +122,7 @@ def _estimate(
     if limit is None or shortfall is None or shortfall <= limit or grows or not in_effect:
         return estimate, memory
     memory = replace(memory, correction=memory.correction * min(shortfall, _LARGEST_CORRECTION))
-    corrected = plan(snapshot, needs, factor * memory.correction, settings.execution)
+    corrected = planned(memory.correction)
     reason = Reason(
         rule="target_rate_ratio",
         inputs={"target_over_observed": shortfall, "limit": limit, "correction": memory.correction},

@@ -4,7 +4,7 @@ The three read the same snapshot and do not wait for each other. Scaling rests f
 replicas were added (section 4.6.4): new ones need time to work off what queued up before they came.
 """
 
-from collections.abc import Set
+from collections.abc import Collection, Set
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from penstock.policy.batching import Batching, adjust_lifetimes
 from penstock.policy.batching_buffers import BufferRules, size_buffers
+from penstock.policy.catch_up import RULE, Backlog, backlogs, draining_replicas
 from penstock.policy.chaining import Chaining, chain_2012, chain_tasks
 from penstock.policy.decision import Decision, Reason
 from penstock.policy.experience import Experience, Experiences, experience, is_hiccup, remembered
 from penstock.policy.planned_bound import Transport, plan_bounds
-from penstock.policy.scaling import ScalingRules, keep_forward_equal, scale_reactively
+from penstock.policy.scaling import Scaling, ScalingRules, keep_forward_equal, scale_reactively
 from penstock.policy.scaling_model import FitLimits
 from penstock.stats.snapshot import Snapshot
 
@@ -134,13 +135,17 @@ class NepheleParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class NepheleMemory(msgspec.Struct, frozen=True):
-    """Replicas last seen and last asked for, for how many intervals scaling rests, and what is known."""
+    """Replicas last seen and last asked for, for how many intervals scaling rests, and what is known.
+
+    `draining` says whether a source had a backlog.
+    """
 
     seen: dict[str, int] = {}
     asked: dict[str, int] = {}
     resting: int = 0
     feasible: bool = True
     known: dict[str, tuple[Experience, ...]] = {}
+    draining: bool = False
 
 
 class _Scaled(NamedTuple):
@@ -199,19 +204,24 @@ class Nephele:
         if own.scaling == "off":
             return _Scaled(now, [], NepheleMemory())
         before, known = memory.known, remembered(memory.known, snapshot, own.experiences)
-        memory = replace(memory, known=known)
+        drained, was_draining = backlogs(snapshot), memory.draining
+        memory = replace(memory, known=known, draining=bool(drained))
         grown = any(count > memory.seen.get(name, count) for name, count in now.items())
         if (grown and own.inactive_intervals) or memory.resting:
             return self._rest(now, memory, grown=grown)
+        if was_draining and not drained:
+            why = "a backlog was drained in this interval: how long items waited tells of it, not of the load"
+            return _Scaled(now, [Reason(rule=RULE, why=why)], replace(memory, seen=now, asked=now))
         scaling = scale_reactively(snapshot, self._rules(), known)
         hiccups = _hold_in_hiccups(snapshot, before, scaling.replicas)
+        drains = _drain(snapshot, drained, scaling, own.utilization_max)
         wanted = {**now, **keep_forward_equal(snapshot, scaling.replicas)}
         asked = {name: self._worthwhile(count, wanted[name]) for name, count in now.items()}
         added = any(asked[name] > count for name, count in now.items())
         resting = own.inactive_intervals if added else 0
         feasible = _feasible(snapshot, scaling.infeasible, {reason.task for reason in hiccups})
-        decided = NepheleMemory(now, asked, resting, feasible, known)
-        return _Scaled(asked, [*scaling.reasons, *hiccups], decided)
+        decided = NepheleMemory(now, asked, resting, feasible, known, memory.draining)
+        return _Scaled(asked, [*scaling.reasons, *hiccups, *drains], decided)
 
     def _rest(self, now: dict[str, int], memory: NepheleMemory, *, grown: bool) -> _Scaled:
         """Repeat what was asked for, since it may still be under way; the count begins when replicas came."""
@@ -248,6 +258,26 @@ def _hold_in_hiccups(snapshot: Snapshot, before: Experiences, replicas: dict[str
             replicas[name] = count
             why = f"{name} queued less than half as long before at this rate: one interval to wait and see"
             reasons.append(Reason(rule="hiccup", task=name, before=wanted, after=count, why=why))
+    return reasons
+
+
+def _drain(
+    snapshot: Snapshot, drained: Collection[Backlog], scaling: Scaling, utilization_max: float
+) -> list[Reason]:
+    """What drains the backlogs of sources in time, and no replica less until they are drained.
+
+    A source that catches up reads as fast as it can, so a task behind it is a bottleneck whatever its number
+    of replicas: it gets those that drain the backlog in time, and not twice as many.
+    """
+    reasons = [one.reason() for one in drained]
+    for name, (enough, target_per_s) in draining_replicas(snapshot, drained, utilization_max).items():
+        now = snapshot.tasks[name].parallelism
+        planned = 0 if name in scaling.bottlenecks else scaling.replicas.get(name, 0)
+        before, scaling.replicas[name] = scaling.replicas.get(name, now), max(now, enough, planned)
+        why = f"{enough} replicas of {name} take {target_per_s:.6g} items/s, which drains the backlog in time"
+        if now > max(enough, planned):
+            why = f"{why}; none is taken away before it is drained"
+        reasons.append(Reason(rule=RULE, task=name, before=before, after=scaling.replicas[name], why=why))
     return reasons
 
 

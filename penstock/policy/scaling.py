@@ -60,6 +60,8 @@ class Scaling:
     reasons: list[Reason] = field(default_factory=list)
     infeasible: set[str] = field(default_factory=set)
     """The constraints that no number of replicas would keep."""
+    bottlenecks: set[str] = field(default_factory=set)
+    """The tasks that were found to be one."""
 
 
 class _UnknownError(Exception):
@@ -98,6 +100,7 @@ def _resolve(
         task = snapshot.tasks[name]
         wanted = resolved_parallelism(task)
         load = utilization(task) or 0.0
+        scaling.bottlenecks.add(name)
         if wanted == task.parallelism:
             scaling.infeasible.add(constraint.name)
             limit = f"its maximum of {task.max}" if task.elastic else "a fixed number of replicas"

@@ -130,6 +130,7 @@ def _task(task: Task, beside: Beside, seconds: float) -> TaskModel:
         latency=task.latency_kind,
         site=_SITE,
         per_worker=1_000_000,
+        catch_up_s=task.catch_up_s,
     )
 
 

@@ -28,7 +28,8 @@ class TaskModel:
     it could not emit in time (a generator under back-pressure), others emit them late (a log). `every_s`
     makes the task emit once per window instead of per item; `group` once for so many items. `queue_items`
     bounds the queue of a replica (None: unbounded). Replicas of a `site` share workers, `per_worker` of this
-    task on each. Without `chain` it keeps a process of its own.
+    task on each. Without `chain` it keeps a process of its own. `catch_up_s` is the time in which a source
+    wants what is due and not emitted to be drained.
     """
 
     name: str
@@ -48,6 +49,7 @@ class TaskModel:
     site: str = "cluster"
     per_worker: int = 1
     chain: bool = True
+    catch_up_s: float | None = None
 
     @property
     def bounds(self) -> tuple[int, int]:

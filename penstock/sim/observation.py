@@ -89,6 +89,7 @@ def _task_stats(network: Network, name: str, interval_s: float) -> TaskStats:
         instances=_instances(meter, emitted),
         backlog_total=float(stage.backlog),
         lag_items=float(source.backlog) if source else None,
+        catch_up_s=model.catch_up_s,
         baseline_service_ms=model.service_s * 1000.0 if model.service_s > 0.0 else None,
         worker=[f"{model.site}{w}" for w in range(-(-stage.replicas // model.per_worker))],
     )

@@ -101,6 +101,7 @@ def _task(
         site=_SITE,
         per_worker=1_000_000,
         chain=begin.chain,
+        catch_up_s=begin.catch_up_s,
     )
 
 

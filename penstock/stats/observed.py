@@ -75,6 +75,7 @@ def _task(task: Task, summary: TaskSummary, active: int, interval_s: float) -> T
         latency_ms=summary.latency_ms.mean,
         lag_ms=summary.lag_ms.mean,
         lag_items=summary.lag_items.sum,
+        catch_up_s=task.catch_up_s,
         latency_kind=None if is_source else task.latency_kind,
         utilization=summary.utilization.mean,
         utilization_max=summary.utilization.largest,

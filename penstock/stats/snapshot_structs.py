@@ -101,6 +101,7 @@ class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     latency_kind: LatencyKind | None = None
     lag_ms: Amount | None = None
     lag_items: Amount | None = None
+    catch_up_s: Positive | None = None
     watermark_lag_ms: Amount | None = None
     utilization: Amount | None = None
     utilization_max: Amount | None = None

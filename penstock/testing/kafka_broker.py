@@ -59,6 +59,11 @@ class KafkaBroker:
         """Its address for those who have the password."""
         return f"127.0.0.1:{self._ports[1]}"
 
+    @property
+    def pid(self) -> int | None:
+        """Its process, while it runs."""
+        return None if self._process is None else self._process.pid
+
     def __enter__(self) -> "KafkaBroker":
         jars = cached_jars()
         self._home = tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True)

@@ -1,7 +1,7 @@
 """The jars of a Kafka broker, fetched once from Maven Central into a cache, each checked against its digest.
 
 Ivy, which Spark brings along, fetches them: nothing but Java and pyspark is needed. `kafka_jars.txt` pins
-every one of them.
+every one of them. Other jars that are pinned by such a list can be had the same way.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _SETTINGS: Final = """<ivysettings>
 
 
 class JarsError(RuntimeError):
-    """The jars of a broker cannot be had, or are not those that were pinned."""
+    """Jars cannot be had, or are not those that were pinned."""
 
 
 class Jar(NamedTuple):
@@ -42,25 +42,25 @@ class Jar(NamedTuple):
         return f"{self.artifact}-{self.version}.jar"
 
 
-def pinned() -> list[Jar]:
-    """All jars that a broker needs."""
-    rows = [line.split() for line in _LIST.read_text().splitlines() if line and not line.startswith("#")]
+def pinned(listed: Path = _LIST) -> list[Jar]:
+    """All jars of a list; without one, those that a broker needs."""
+    rows = [line.split() for line in listed.read_text().splitlines() if line and not line.startswith("#")]
     return [Jar(digest, *name.split(":")) for digest, name in rows]
 
 
-def cached_jars() -> Path:
-    """The directory that holds them; they are fetched if it is not there yet.
+def cached_jars(name: str = f"kafka-{KAFKA}", listed: Path = _LIST) -> Path:
+    """The directory that holds the jars of a list; they are fetched if it is not there yet.
 
     It is in PENSTOCK_CACHE, or in a user's cache directory (XDG_CACHE_HOME).
     """
-    place = _cache() / f"kafka-{KAFKA}"
+    place = _cache() / name
     if place.is_dir():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fetching-", dir=place.parent) as scratch:
         fetched = Path(scratch) / "jars"
-        _fetch(Path(scratch), fetched)
-        check(fetched, pinned())
+        _fetch(Path(scratch), fetched, name, pinned(listed))
+        check(fetched, pinned(listed))
         try:
             fetched.rename(place)
         except OSError:  # another process was faster
@@ -97,9 +97,9 @@ def _names(directory: Path) -> Iterator[str]:
     return (path.name for path in directory.glob("*"))
 
 
-def _fetch(scratch: Path, into: Path) -> None:
+def _fetch(scratch: Path, into: Path, name: str, jars: list[Jar]) -> None:
     wanted, settings = scratch / "ivy.xml", scratch / "settings.xml"
-    wanted.write_text(_ivy_file(pinned()))
+    wanted.write_text(_ivy_file(jars))
     settings.write_text(_SETTINGS)
     pattern = f"{into}/[artifact]-[revision].[ext]"
     command = [
@@ -109,10 +109,10 @@ def _fetch(scratch: Path, into: Path) -> None:
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
     except (OSError, subprocess.TimeoutExpired) as problem:
-        raise JarsError(f"the jars of Kafka {KAFKA} cannot be fetched: {problem}") from None
+        raise JarsError(f"the jars of {name} cannot be fetched: {problem}") from None
     if ran.returncode:
         last = "\n".join((ran.stdout + ran.stderr).strip().splitlines()[-5:])
-        raise JarsError(f"the jars of Kafka {KAFKA} cannot be fetched: {last}")
+        raise JarsError(f"the jars of {name} cannot be fetched: {last}")
 
 
 def _ivy_file(jars: list[Jar]) -> str:
@@ -134,4 +134,4 @@ def _ivy() -> Path:
     found = [] if spec is None or spec.origin is None else Path(spec.origin).parent.glob("jars/ivy-*.jar")
     for jar in found:
         return jar
-    raise JarsError("the jars of Kafka cannot be fetched: pyspark, which brings Ivy, is not installed")
+    raise JarsError("jars cannot be fetched: pyspark, which brings Ivy, is not installed")

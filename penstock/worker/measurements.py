@@ -106,7 +106,7 @@ class Measurements:
         self._timed_items: list[Timed] = []
         self._lags_ns: list[int] = []
         self.lag_items: int | None = None
-        """How many items a source has not read yet, where that is known."""
+        """Items that a source has not sent, where that is known: at the last look, less those sent since."""
 
     def envelope_done(self, envelope: Envelope, arrived_ns: int, useful_ns: int) -> None:
         """An envelope was worked off in `useful_ns`, waiting for room in the output not counted."""
@@ -158,6 +158,8 @@ class Measurements:
             if due_ns:
                 self._reporter.due_between(due_ns[0], due_ns[-1])
             self.items_in += count
+            if self.lag_items is not None:
+                self.lag_items = max(0, self.lag_items - count)
             self._reporter.worked(useful_ns, count, 0)
 
     def time_item(

@@ -104,6 +104,18 @@ def test_a_constraint_is_shown_as_it_is_judged_with_its_percentiles() -> None:
     assert line.split()[:6] == ["quick", "15.00", "31.50", "47.25", "20.00", "75%"]
 
 
+def test_a_source_that_knows_it_shows_how_far_it_is_behind() -> None:
+    assert "behind" not in shown(140)
+    bare = decode_snapshot(SNAPSHOT)
+    source = replace(bare.tasks["numbers"], lag_items=12345)
+    console = Console(file=io.StringIO(), width=100)
+    late = replace(bare, tasks={**bare.tasks, "numbers": source})
+    console.print(control_view(late, [EARLIER, LAST]))
+    assert isinstance(console.file, io.StringIO)
+    line = next(line for line in console.file.getvalue().splitlines() if line.startswith("numbers "))
+    assert line.split() == ["numbers", "400", "12,345", "1"]
+
+
 def test_view_fits_100_columns() -> None:
     assert max(len(line.rstrip()) for line in shown(100).splitlines()) <= 100
     assert "…" not in shown(100)

@@ -99,6 +99,16 @@ def test_what_is_forwarded_from_a_source_has_a_fixed_number_of_replicas() -> Non
         flow.graph()
 
 
+def test_a_source_may_say_in_which_time_it_catches_up() -> None:
+    flow = Flow("f")
+    flow.source(Partitioned(1), name="patient").sink(ignore, name="a")
+    flow.source(Partitioned(1), name="hurried", catch_up="30 s").sink(ignore, name="b")
+    assert (only(flow, "patient").catch_up_s, only(flow, "hurried").catch_up_s) == (None, 30.0)
+    for never in ("soon", 0, "-1 s"):
+        with pytest.raises(FlowError, match=r'source "odd" of flow "f": catch_up: '):
+            flow.source(Partitioned(1), name="odd", catch_up=never)
+
+
 def split(splits: Any) -> Partitioned:
     made = Partitioned(1)
     made.splits = splits

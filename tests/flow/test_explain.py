@@ -108,6 +108,12 @@ def test_a_source_with_fewer_replicas_than_splits() -> None:
     assert "s: source; parallelism 2; 3 splits\n" in flow.explain()
 
 
+def test_the_time_to_catch_up_is_shown_where_it_is_set() -> None:
+    flow = Flow("f")
+    flow.source(Partitioned(2), name="s", catch_up="30 s").sink(print)
+    assert "s: source; parallelism 2; catch_up 30 s\n" in flow.explain()
+
+
 def test_timers_and_no_constraints() -> None:
     class Timed(Splitter):
         every = "200 ms"

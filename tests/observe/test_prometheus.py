@@ -17,6 +17,24 @@ def constraint_metrics(constraint: ConstraintSpec) -> dict[str, float]:
     }
 
 
+def test_sources_tell_how_far_they_are_behind_and_what_arrives() -> None:
+    tasks = {
+        "orders": TaskStats(kind="source", parallelism=1, lag_items=40, rate_total=100.0),
+        "clock": TaskStats(kind="source", parallelism=1),
+        "work": TaskStats(kind="task", parallelism=1),
+    }
+    said = [
+        (sample.name, sample.labels["source"], sample.value)
+        for family in measured(Snapshot(interval_s=5, tasks=tasks))
+        for sample in family.samples
+        if "source" in sample.labels
+    ]
+    assert said == [
+        ("penstock_source_lag_items", "orders", 40),
+        ("penstock_source_arriving_items_per_second", "orders", 100),
+    ]
+
+
 def test_constraints_are_there_with_percentiles_and_verdict() -> None:
     bare = ConstraintSpec(name="fast", sequence=["work"], latency_ms=20)
     assert constraint_metrics(bare) == {"bound_seconds": 0.02, "latency_seconds": 0.003}

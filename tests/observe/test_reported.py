@@ -237,6 +237,24 @@ def interval(executor: str, replica: int, service_ms: float, count: int = 1) -> 
     return said(executor, interval=own, channels=[channel])
 
 
+def lag(replica: int, items: int | None) -> bytes:
+    rates = {"useful_s": 0.1, "window_s": 1.0, "processed": 1, "emitted": 1}
+    return said(interval={"task": "s", "replica": replica, "rates": rates, "lag_items": items}, channels=[])
+
+
+def test_the_lag_of_a_source_is_that_of_all_its_replicas_of_now() -> None:
+    reported = Reported()
+    seen = []
+    for replica, items in [(0, 30), (1, 12), (1, 7), (0, None), (0, 1)]:
+        reported.add(lag(replica, items))
+        seen.append(reported.metrics({"s": 2, "t": 1}, {"s": 2, "t": 1}).tasks["s"].lag_items)
+    assert seen == [None, 42, 37, None, 8]
+    assert reported.metrics({"s": 1}, {"s": 2}).tasks["s"].lag_items == 1
+    assert reported.metrics({"s": 2, "t": 1}, {"s": 2, "t": 1}).tasks["t"].lag_items is None
+    reported.all_gone()
+    assert reported.metrics({"s": 2}, {"s": 2}).tasks["s"].lag_items is None
+
+
 def test_a_window_is_taken_once() -> None:
     reported = Reported()
     window = reported.window()

@@ -70,6 +70,7 @@ class FakeJob:
         self.control: FakeControl | None = None
         self.recent_progress: list[dict[str, Any]] = []
         self.active = {"numbers": 1, "work": 2, "out": 1}
+        self.lag_items: int | None = None
         self.lifetimes = {"numbers->work": 5.0, "work->out": 0.0}
         self.paused: set[str] = set()
         self.adapted: list[Mapping[str, int] | None] = []
@@ -82,6 +83,7 @@ class FakeJob:
         tasks = {name: TaskMetrics(n, self.layout.unit_of(name).pool) for name, n in self.active.items()}
         for name in self.paused:
             tasks[name].paused = True
+        tasks["numbers"].lag_items = self.lag_items
         latency = Sketch()
         latency.add(2.0)
         return Metrics(tasks, {"out": latency})

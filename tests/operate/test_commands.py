@@ -1,10 +1,14 @@
 """What a driver answers, without a socket."""
 
-import pytest
+import io
 
+import pytest
+from rich.console import Console
+
+from penstock.cli.live_view import live_view
 from penstock.flow.errors import FlowError, JobFailed
 from penstock.operate.commands import Commands, rates
-from penstock.operate.protocol import AskStatus, Changed, FlowNow, Refused, Set, Stop, Stopped
+from penstock.operate.protocol import AskStatus, Changed, FlowNow, Greeting, Refused, Set, Stop, Stopped
 from tests.operate.fake_job import FakeControl, FakeJob
 
 
@@ -33,6 +37,21 @@ def test_status_tells_tasks_streams_bounds_and_latency() -> None:
     assert [(one.name, one.bound_ms) for one in now.constraints] == [("quick", 20.0)]
     assert now.latency["out"].mean_ms == 2.0
     assert now.control is None
+
+
+def test_status_tells_how_far_a_source_is_behind() -> None:
+    job = FakeJob()
+    greeting = Greeting(penstock="0", flow="primes", run="r", pid=1, started_at_s=0.0)
+    for lag_items in (None, 12345):
+        job.lag_items = lag_items
+        now = Commands(job).answer(AskStatus())
+        assert isinstance(now, FlowNow)
+        assert now.tasks[0].lag_items == lag_items
+        console = Console(file=io.StringIO(), width=120)
+        console.print(live_view(greeting, now))
+        assert isinstance(console.file, io.StringIO)
+        shown = console.file.getvalue()
+        assert ("behind" in shown) == ("12,345" in shown) == (lag_items is not None)
 
 
 def test_status_holds_what_the_policy_says() -> None:

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,6 +19,9 @@ from penstock.io.kafka_sink import ID_HEADER
 from penstock.testing import KafkaBroker
 from penstock.wire.ids import origin_of
 from tests.kafka_cluster import PASSWORD, consumed, new_topic, produce
+
+if TYPE_CHECKING:
+    from penstock.stats.snapshot import TaskStats
 
 pytestmark = pytest.mark.spark
 
@@ -153,21 +156,34 @@ def test_partitions_and_topics_that_are_added_are_read(
 
 
 def test_the_lag_of_the_broker_is_that_of_the_source(spark: SparkSession, broker: KafkaBroker) -> None:
+    """Records that are too large for many of them to be on their way, so that the source is held back."""
     source = new_topic(broker)
-    produce(broker, source, numbers(0, 5))
+    produce(broker, source, [b"x" * 100_000] * 30)
 
     def slow(item: Any) -> None:
         time.sleep(0.05)
 
     flow = ps.Flow("behind")
-    flow.source(ps.kafka(source, servers=broker.servers), name="numbers").sink(slow, name="slow")
+    read = flow.source(ps.kafka(source, servers=broker.servers), name="numbers", catch_up="30 s")
+    read.sink(slow, name="slow")
     job = ps.run(flow, measure_every="500 ms")
+    seen: list[TaskStats] = []
+
+    def look() -> float | None:
+        time.sleep(1.0)
+        seen.append(job.snapshot(1.0).tasks["numbers"])
+        return seen[-1].lag_items
+
     try:
-        until(lambda: job.metrics().tasks["slow"].items_in >= 5)
-        time.sleep(1.5)
-        assert job.snapshot(1.0).tasks["numbers"].lag_items == 0
+        until(lambda: bool(look()))
+        assert seen[-1].catch_up_s == 30
+        produce(broker, source, [b"x" * 100_000] * 30)
+        until(lambda: look() == 0)
     finally:
         job.abandon()
+    behind = [one for one in seen if one.lag_items]
+    came = [one.rate_total or 0.0 for one in seen[seen.index(behind[0]) + 1 :]]
+    assert sum(came) == pytest.approx(30, abs=2), "what arrived since, whenever it was read"
 
 
 def test_the_password_is_in_nothing_that_a_flow_leaves(

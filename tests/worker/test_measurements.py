@@ -77,3 +77,20 @@ def test_items_of_timers_which_are_all_timed_count_as_those_that_are_timed_by_a_
     assert report["interval"].service_ms.mean >= 4 * 100 / 120
     assert report["interval"].service_ms.count == 12
     assert report["channels"][0].times.latency_ms.count == 30, "all of them tell how long streams take"
+
+
+def test_what_a_source_has_sent_is_not_behind_any_more() -> None:
+    source = measurements("source")
+
+    def told() -> tuple[float, float | None]:
+        report = msgspec.json.decode(process_report([source]), type=Report)
+        assert report.interval is not None
+        return report.interval.rates.processed, report.interval.lag_items
+
+    source.source_read(5, 1000)
+    assert told() == (5, None)
+    source.lag_items = 10
+    source.source_read(3, 1000)
+    assert told() == (3, 7)
+    source.source_read(9, 1000)
+    assert told() == (9, 0), "more has come since the last look"

@@ -22,6 +22,13 @@ class OpenSplit:
     records: RecordReader | None
     """The same reader, if its items have numbers of their own."""
     position: Position
+    lag_items: int | None = None
+    """What was there and not read, when somebody last looked."""
+
+    def look(self) -> None:
+        """See how far it is behind."""
+        if self.records is not None:
+            self.lag_items = self.records.lag_items
 
 
 class Turn(NamedTuple):
@@ -48,9 +55,8 @@ class Readers:
 
     @property
     def lag_items(self) -> int | None:
-        """How many items are there and not read; None if no split knows."""
-        lags = [split.records.lag_items for split in self.splits.values() if split.records is not None]
-        known = [lag for lag in lags if lag is not None]
+        """How many items were there and not read, when each split was last looked at; None if none knows."""
+        known = [split.lag_items for split in self.splits.values() if split.lag_items is not None]
         return sum(known) if known else None
 
     def open(self, positions: Mapping[str, Position], clock: Callable[[str], SourceClock]) -> bool:

@@ -171,6 +171,8 @@ class Sourcing:
         """From time to time: what is known of the lag, and from where a successor would go on."""
         if (now_ns := self._now_ns()) >= self._next_mark_ns:
             self._next_mark_ns = now_ns + _MARK_EVERY_NS
+            for split in self._readers.splits.values():
+                split.look()
             self._measured.lag_items = self._readers.lag_items
             if self._marks:
                 self._mark()
@@ -189,6 +191,11 @@ class Sourcing:
         for one in () if split.records is None else split.records.refused:
             assert self._refuse is not None, "whoever reads records has an error policy"
             self._refuse(one.raw, one.problem)
+        if split.records is not None:
+            split.look()
+            lag = self._readers.lag_items
+            # What was read counts until it is sent: that may take its time, and then it counts as processed.
+            self._measured.lag_items = None if lag is None else lag + len(items)
         if not items and (split.records is None or reader.offset == at.offset):
             return False
         chunk = self._outbox.finished_input + 1

@@ -328,6 +328,25 @@ def test_records_that_are_no_items_are_refused_and_passed(
     assert bench.measured.lag_items == 0
 
 
+class Watching(Bench):
+    """Notes how much counts as processed, and how much as not sent, when an envelope is shipped."""
+
+    def __init__(self, source: Script) -> None:
+        self.seen: list[tuple[int, int | None]] = []
+        super().__init__(source)
+
+    def _take(self, data: bytes) -> None:
+        if data[4] == wire.OUT:
+            self.seen.append((self.measured.items, self.measured.lag_items))
+
+
+def test_what_was_read_is_behind_until_it_counts_as_processed(benches: list[Bench]) -> None:
+    bench = Watching(Records([["a", "b"], ["c"], ["d"]]))
+    benches.append(bench)
+    bench.run(BEGINNING)
+    assert bench.seen[0] == (0, 2 + 2), "two chunks are left, and two items are on their way"
+
+
 def test_a_reader_of_records_hears_where_batches_begin(benches: list[Bench]) -> None:
     source = Records([["a"], ["b"]])
     bench = bench_of(benches, source)

@@ -77,3 +77,14 @@ def test_a_flow_runs_over_it_and_leaves_none_behind(spark: SparkSession, collect
     assert job.await_termination(60)
     assert_exactly_once(collector.items(), 2000)
     wait_for(lambda: manager.inUse() == 0, 5)
+
+
+def test_what_the_shuffle_between_executors_needs_of_spark_is_tried(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    ours = jvm.org.apache.spark.penstock
+    assert ours.LinkShuffleManager.trial() is None
+    ours.ShuffleSecret.know(jvm.java.util.Map.of())
+    assert ours.LinkShuffleManager.trial() == "the plugin of Penstock made no secret"
+    sent = ours.ShuffleSecret.made(spark.sparkContext._jsc.sc().conf())
+    assert len(sent["shuffle.secret"]) == 64
+    assert ours.LinkShuffleManager.trial() is None

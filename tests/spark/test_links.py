@@ -124,7 +124,13 @@ class Channel:
         return int(row.content().getLong(0))
 
 
-def test_rows_come_in_their_order_and_the_connection_stays(ends: Ends) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"spark.network.crypto.enabled": "true"}, {"spark.authenticate.enableSaslEncryption": "true"}],
+    ids=["plain", "encrypted", "encrypted by SASL"],
+)
+def test_rows_come_in_their_order_and_the_connection_stays(jvm: Any, settings: dict[str, str]) -> None:
+    ends = Ends(jvm, settings)
     for shuffle in (1, 2):
         channel = Channel(ends, shuffle)
         for number in range(20):
@@ -138,6 +144,7 @@ def test_rows_come_in_their_order_and_the_connection_stays(ends: Ends) -> None:
     assert ends.writing.writing() == 0
     ends.writing.to("2", HOST, ends.reading.port())
     assert (ends.writing.open(), ends.reading.open()) == (1, 1), "the other side uses the same one"
+    ends.close()
 
 
 def test_a_writer_has_its_room_and_waits_for_more(ends: Ends) -> None:

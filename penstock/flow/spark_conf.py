@@ -10,6 +10,8 @@ EXTENSIONS: Final = "org.apache.spark.penstock.Extensions"
 SHUFFLE: Final = "spark.shuffle.manager.incremental"
 """Names the shuffle between layers; "streaming" is Spark's own."""
 HANDOVER: Final = "org.apache.spark.penstock.HandoverShuffleManager"
+LINKS: Final = "org.apache.spark.penstock.LinkShuffleManager"
+"""The same, and between executors one authenticated connection of ours for each pair."""
 
 
 @dataclass(frozen=True, slots=True)

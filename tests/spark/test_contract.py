@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.flow.spark_conf import EXTENSIONS, PLUGIN
+from penstock.flow.spark_conf import EXTENSIONS, HANDOVER, LINKS, PLUGIN
 from penstock.spark import bridge
 from penstock.spark.build_bridge import SOURCES, pyspark_home
 from penstock.spark.session_conf import SPARK_VERSION
@@ -25,6 +25,7 @@ OPERATORS = "org.apache.spark.sql.catalyst.plans.logical"
 EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 READ = "org.apache.spark.sql.connector.read"
 SHUFFLE = "org.apache.spark.shuffle"
+NETWORK = "org.apache.spark.network"
 SIGNATURES = {
     "org.apache.spark.TaskContext$": [
         "void setTaskContext(org.apache.spark.TaskContext)",
@@ -45,8 +46,34 @@ SIGNATURES = {
     ],
     "org.apache.spark.StreamingShuffleOutputTracker": [
         "scala.Option<org.apache.spark.ShuffleLocationResponse> getAvailableShuffleWriterTaskLocations(int)",
+        "boolean registerShuffleWriterTask(int, long, org.apache.spark.StreamingShuffleTaskLocation)",
     ],
-    "org.apache.spark.ShuffleLocationResponse": ["int numShuffleWriterTasks()"],
+    "org.apache.spark.ShuffleLocationResponse": [
+        "int numShuffleWriterTasks()",
+        "scala.collection.immutable.Map<java.lang.Object, org.apache.spark.StreamingShuffleTaskLocation>"
+        " shuffleTaskLocations()",
+    ],
+    f"{SHUFFLE}.streaming.StreamingShuffleHandle": [
+        f"{SHUFFLE}.streaming.StreamingShuffleHandle(int, org.apache.spark.ShuffleDependency<K, V, C>)",
+    ],
+    f"{NETWORK}.TransportContext": [
+        f"{NETWORK}.TransportContext({NETWORK}.util.TransportConf, {NETWORK}.server.RpcHandler)",
+        f"{NETWORK}.server.TransportServer createServer(java.lang.String, int,"
+        f" java.util.List<{NETWORK}.server.TransportServerBootstrap>)",
+    ],
+    f"{NETWORK}.server.TransportServerBootstrap": [
+        f"{NETWORK}.server.RpcHandler doBootstrap(io.netty.channel.Channel, {NETWORK}.server.RpcHandler)",
+    ],
+    f"{NETWORK}.client.TransportClientFactory": [
+        f"{NETWORK}.client.TransportClient createUnmanagedClient(java.lang.String, int)",
+    ],
+    f"{NETWORK}.crypto.AuthServerBootstrap": [
+        f"{NETWORK}.crypto.AuthServerBootstrap({NETWORK}.util.TransportConf, {NETWORK}.sasl.SecretKeyHolder)",
+    ],
+    f"{NETWORK}.crypto.AuthClientBootstrap": [
+        f"{NETWORK}.crypto.AuthClientBootstrap({NETWORK}.util.TransportConf, java.lang.String,"
+        f" {NETWORK}.sasl.SecretKeyHolder)",
+    ],
     f"{OPERATORS}.RepartitionByExpression": [
         f"{OPERATORS}.RepartitionByExpression(scala.collection.immutable.Seq<{EXPRESSIONS}.Expression>,"
         f" {OPERATORS}.LogicalPlan, scala.Option<java.lang.Object>, scala.Option<java.lang.Object>)",
@@ -143,7 +170,7 @@ def test_columns_of_layers_begin_alike() -> None:
     assert found[1] == bridge._COLUMN
 
 
-@pytest.mark.parametrize("name", [PLUGIN, EXTENSIONS, "org.penstock.bridge.FlowSource"])
+@pytest.mark.parametrize("name", [PLUGIN, EXTENSIONS, HANDOVER, LINKS, "org.penstock.bridge.FlowSource"])
 def test_classes_named_in_settings_exist(name: str) -> None:
     assert SOURCES.joinpath(*name.split(".")).with_suffix(".java").is_file()
 
@@ -152,7 +179,7 @@ def test_internals_of_spark_are_touched_in_one_place() -> None:
     """All but one package use what Spark documents, or what a source must use to be a source."""
     internal = re.compile(
         r"import org\.apache\.spark\.(?:TaskContext\$|sql\.catalyst\.plans"
-        r"|sql\.catalyst\.expressions\.(?!GenericInternalRow)|sql\.(?:classic|execution|internal)|scheduler\.(?!SparkListener)|rpc|shuffle|executor)"
+        r"|sql\.catalyst\.expressions\.(?!GenericInternalRow)|sql\.(?:classic|execution|internal)|scheduler\.(?!SparkListener)|rpc|shuffle|executor|network)"
     )
     touching = {path.parent.name for path in SOURCES.rglob("*.java") if internal.search(path.read_text())}
     assert touching == {"penstock"}, "only org.apache.spark.penstock may import Spark's internals"

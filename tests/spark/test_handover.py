@@ -216,3 +216,14 @@ def test_items_larger_than_the_memory_arrive(spark: SparkSession, collector: Col
     finally:
         conf.set(setting, usual)
     assert_exactly_once(collector.items(), 24)
+
+
+def test_what_the_shuffle_between_executors_needs_of_spark_is_tried(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    ours = jvm.org.apache.spark.penstock
+    assert ours.LinkShuffleManager.trial() is None
+    ours.ShuffleSecret.know(jvm.java.util.Map.of())
+    assert ours.LinkShuffleManager.trial() == "the plugin of Penstock made no secret"
+    sent = ours.ShuffleSecret.made(spark.sparkContext._jsc.sc().conf())
+    assert len(sent["shuffle.secret"]) == 64
+    assert ours.LinkShuffleManager.trial() is None

@@ -10,6 +10,7 @@ import org.apache.spark.api.plugin.DriverPlugin;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
+import org.apache.spark.penstock.ShuffleSecret;
 import org.apache.spark.penstock.SparkInternals;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
@@ -50,7 +51,7 @@ public final class PenstockPlugin implements SparkPlugin {
             Runs.executorRemoved(removed.executorId());
           }
         });
-        return Map.of();
+        return ShuffleSecret.made(context.conf());
       }
 
       @Override
@@ -106,6 +107,7 @@ public final class PenstockPlugin implements SparkPlugin {
 
       @Override
       public void init(PluginContext context, Map<String, String> extra) {
+        ShuffleSecret.know(extra);
         DriverLink driver = new DriverLink(context);
         driver.greet();
         agent = Agent.start(driver);

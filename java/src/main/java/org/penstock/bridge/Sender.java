@@ -17,6 +17,11 @@ public final class Sender {
     this.aheadBytes = aheadBytes;
   }
 
+  /** One whose rows are counted by somebody else: it has nothing waiting beyond the room of its channels but single rows. */
+  public static Sender counted() {
+    return new Sender(new ShuffleMemory(Long.MAX_VALUE).share(), 0);
+  }
+
   /** A channel that has rows, and so much beyond its room, wants to have that much more. */
   boolean mayWait(long beyond, long more) {
     return beyond + more <= aheadBytes - ahead.get() && take(more);

@@ -36,7 +36,7 @@ import scala.collection.Iterator;
  * As with Spark's, a shuffle belongs to one batch, its tasks all run at the same time, and when one of them fails Spark
  * ends the others: whoever waits here looks out for that.
  */
-public final class HandoverShuffleManager extends StreamingShuffleManager {
+public class HandoverShuffleManager extends StreamingShuffleManager {
   static final int ROOM_BYTES = 1 << 18; // before each reader; little, so that back-pressure comes early
   private static final int AHEAD_BYTES = 1 << 17; // of a writer beyond that, so that one slow reader does not stop it at once
   private static final int BYTES_OF_OTHERS = 64; // rows of whatever is not a row of Spark SQL
@@ -150,7 +150,7 @@ public final class HandoverShuffleManager extends StreamingShuffleManager {
   }
 
   /** Ends this thread's work if Spark has ended its task. */
-  private static void check(TaskContext context) {
+  static void check(TaskContext context) {
     context.killTaskIfInterrupted();
     if (context.isCompleted() || context.isFailed()) {
       throw new IllegalStateException("the task has ended");

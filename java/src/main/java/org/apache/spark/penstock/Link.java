@@ -1,0 +1,177 @@
+package org.apache.spark.penstock;
+
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelFutureListener;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.handler.flush.FlushConsolidationHandler;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.penstock.bridge.Inbox;
+
+/** One connection to another executor, and the channels on it in both directions. It outlives batches. */
+final class Link {
+  private static final int FLUSHED_AFTER = 64; // messages: a system call writes many of them when many wait
+
+  private final Links links;
+  private final String peer;
+  private final boolean theyCalled;
+  private final Channel connection;
+  private final Map<Integer, Incoming> incoming = new ConcurrentHashMap<>();
+  private final Map<Integer, Outgoing> outgoing = new ConcurrentHashMap<>();
+  private final AtomicInteger lastOpened = new AtomicInteger();
+  private final Object writable = new Object();
+  private int lastOfPeer;
+  private volatile boolean lost;
+
+  Link(Links links, String peer, boolean theyCalled, Channel connection) {
+    this.links = links;
+    this.peer = peer;
+    this.theyCalled = theyCalled;
+    this.connection = connection;
+    connection.pipeline().addLast(new FlushConsolidationHandler(FLUSHED_AFTER, true), new Writability());
+  }
+
+  private final class Writability extends ChannelInboundHandlerAdapter {
+    @Override
+    public void channelWritabilityChanged(ChannelHandlerContext context) {
+      synchronized (writable) {
+        writable.notifyAll();
+      }
+      context.fireChannelWritabilityChanged();
+    }
+  }
+
+  String peer() {
+    return peer;
+  }
+
+  boolean isOpen() {
+    return !lost && connection.isOpen();
+  }
+
+  boolean theyCalled() {
+    return theyCalled;
+  }
+
+  /** Asks a writer over there for its rows. */
+  public Incoming open(
+      int shuffle, long map, int reader, Inbox.Channel<Object> inbox, int roomBytes, TaskWatch watch) {
+    int id = lastOpened.incrementAndGet();
+    Incoming channel = new Incoming(this, id, inbox, roomBytes, links.largeRows(), watch);
+    incoming.put(id, channel);
+    if (lost) {
+      channel.fail(lostWords());
+    }
+    ByteBuf frame = frame(Frames.OPEN, id, 4 + 8 + 4 + 4);
+    send(frame.writeInt(shuffle).writeLong(map).writeInt(reader).writeInt(roomBytes));
+    return channel;
+  }
+
+  void receive(ByteBuffer frame) {
+    try {
+      byte kind = frame.get();
+      int id = frame.getInt();
+      if (kind == Frames.OPEN) {
+        opened(id, frame.getInt(), frame.getLong(), frame.getInt(), frame.getInt());
+      } else if (kind > Frames.OPEN && kind <= Frames.GONE) {
+        Outgoing channel = outgoing.get(id);
+        if (isKnown(channel, id, lastOfPeer, frame)) {
+          channel.receive(kind, frame);
+        }
+      } else if (kind >= Frames.ROW && kind <= Frames.BROKEN) {
+        Incoming channel = incoming.get(id);
+        if (isKnown(channel, id, lastOpened.get(), frame)) {
+          channel.receive(kind, frame);
+        }
+      } else {
+        throw new Violation("a message of unknown kind " + kind);
+      }
+      if (frame.hasRemaining()) {
+        throw new Violation("a message of kind " + kind + " that is too long");
+      }
+    } catch (BufferUnderflowException cut) {
+      throw new Violation("a message that is too short");
+    }
+  }
+
+  /** Messages may still be under way to a channel that is over; to one that never was there are none. */
+  private static boolean isKnown(Object channel, int id, int last, ByteBuffer frame) {
+    if (id <= 0 || id > last) {
+      throw new Violation("a message for channel " + id + ", which was never opened");
+    }
+    if (channel == null) {
+      frame.position(frame.limit());
+    }
+    return channel != null;
+  }
+
+  private void opened(int id, int shuffle, long map, int reader, int roomBytes) {
+    if (id != lastOfPeer + 1 || roomBytes <= 0) {
+      throw new Violation("channel " + id + " opened where " + (lastOfPeer + 1) + " is next");
+    }
+    lastOfPeer = id;
+    Outlet outlet = links.outlet(shuffle, map, reader);
+    if (outlet == null) { // its task is over
+      send(frame(Frames.BROKEN, id, 0));
+      return;
+    }
+    Outgoing channel = new Outgoing(this, id, roomBytes);
+    outgoing.put(id, channel);
+    outlet.attach(channel);
+  }
+
+  void forget(Incoming channel) {
+    incoming.remove(channel.id(), channel);
+  }
+
+  void forget(Outgoing channel) {
+    outgoing.remove(channel.id(), channel);
+  }
+
+  ByteBuf frame(byte kind, int channel, int bytes) {
+    return Frames.frame(connection.alloc(), kind, channel, bytes);
+  }
+
+  /** Messages leave in the order in which one thread sends them. */
+  void send(ByteBuf frame) {
+    connection.writeAndFlush(frame).addListener(ChannelFutureListener.CLOSE_ON_FAILURE);
+  }
+
+  /** Whether little enough waits to be sent; a lost connection takes everything. */
+  boolean awaitWritable(long timeoutMs) throws InterruptedException {
+    if (connection.isWritable() || lost) {
+      return true;
+    }
+    synchronized (writable) {
+      if (!connection.isWritable() && !lost) {
+        writable.wait(timeoutMs);
+      }
+    }
+    return connection.isWritable() || lost;
+  }
+
+  private String lostWords() {
+    return "the connection to executor " + peer + " is lost";
+  }
+
+  void close() {
+    connection.close();
+  }
+
+  /** The connection is gone: nobody on it can go on. */
+  void lost() {
+    lost = true;
+    synchronized (writable) {
+      writable.notifyAll();
+    }
+    incoming.values().forEach(channel -> channel.fail(lostWords()));
+    outgoing.values().forEach(channel -> channel.fail(lostWords()));
+    incoming.clear();
+    outgoing.clear();
+  }
+}

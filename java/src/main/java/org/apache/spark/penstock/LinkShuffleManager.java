@@ -1,0 +1,152 @@
+package org.apache.spark.penstock;
+
+import java.io.IOException;
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.network.netty.SparkTransportConf;
+import org.apache.spark.network.sasl.SecretKeyHolder;
+import org.apache.spark.network.util.TransportConf;
+import org.apache.spark.shuffle.ShuffleHandle;
+import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+import org.apache.spark.shuffle.ShuffleReader;
+import org.apache.spark.shuffle.ShuffleWriteMetricsReporter;
+import org.apache.spark.shuffle.ShuffleWriter;
+import org.apache.spark.shuffle.streaming.StreamingShuffleHandle;
+import org.apache.spark.sql.execution.UnsafeRowSerializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Option;
+
+/**
+ * The streaming shuffle between executors: inside one of them rows are handed over, and there is one connection from each to
+ * each. The driver decides for each shuffle: where it cannot be done it is Spark's own, and that is told.
+ */
+public final class LinkShuffleManager extends HandoverShuffleManager {
+  /** Bytes that the large rows on their way to the tasks of one executor may take together. */
+  static final String LARGE_ROWS = "spark.penstock.shuffle.largeRows";
+
+  private static final Logger LOG = LoggerFactory.getLogger(LinkShuffleManager.class);
+  private static final String LARGE_ROWS_DEFAULT = "128m";
+  private static final int THREADS = 2;
+  private static final String LOOPBACK = "127.0.0.1";
+
+  private Links links;
+  private boolean tried;
+  private String problem;
+
+  /** A shuffle that goes over our connections. */
+  private static final class Handle<K, V, C> extends StreamingShuffleHandle<K, V, C> {
+    private static final long serialVersionUID = 1L;
+
+    Handle(int shuffle, ShuffleDependency<K, V, C> dependency) {
+      super(shuffle, dependency);
+    }
+  }
+
+  @Override
+  public <K, V, C> ShuffleHandle registerShuffle(int shuffle, ShuffleDependency<K, V, C> dependency) {
+    if (isOneProcess(SparkEnv.get().conf()) || problem(dependency) != null) {
+      return super.registerShuffle(shuffle, dependency);
+    }
+    return new Handle<>(shuffle, dependency);
+  }
+
+  private static boolean isOneProcess(SparkConf conf) {
+    String master = conf.get("spark.master", "local");
+    return master.startsWith("local") && !master.startsWith("local-cluster");
+  }
+
+  /** Why a shuffle cannot go over our connections; null if it can. */
+  private synchronized String problem(ShuffleDependency<?, ?, ?> dependency) {
+    if (!tried) {
+      tried = true;
+      problem = trial();
+      if (problem != null) {
+        LOG.error("Penstock's shuffle between executors cannot be used, Spark's own is: {}", problem);
+      }
+    }
+    if (problem == null && !(dependency.serializer() instanceof UnsafeRowSerializer)) {
+      return "its rows are not rows of Spark SQL";
+    }
+    return problem;
+  }
+
+  /** Two ends inside the driver call each other, as executors will: what they need of Spark is there and works. */
+  public static String trial() {
+    SecretKeyHolder secrets = ShuffleSecret.holder(SparkEnv.get().securityManager());
+    if (secrets == null) {
+      return "the plugin of Penstock made no secret";
+    }
+    TransportConf conf = transportConf();
+    try (Links one = new Links("trial-1", LOOPBACK, conf, secrets, 0);
+        Links other = new Links("trial-2", LOOPBACK, conf, secrets, 0)) {
+      return one.to("trial-2", LOOPBACK, other.port()).isOpen() ? null : "a trial connection was closed";
+    } catch (InterruptedException cancelled) {
+      throw TaskWatch.cancelled(cancelled);
+    } catch (IOException | RuntimeException | LinkageError wrong) {
+      return wrong.toString();
+    }
+  }
+
+  /** Spark's settings for connections: encryption, TLS and timeouts are as they are for Spark's own. */
+  public static TransportConf transportConf() {
+    SparkEnv env = SparkEnv.get();
+    return SparkTransportConf.fromSparkConf(
+        env.conf(), "links", THREADS, Option.empty(), Option.apply(env.securityManager().getRpcSSLOptions()));
+  }
+
+  /** The connections of this executor. */
+  private synchronized Links links() {
+    if (links == null) {
+      SparkEnv env = SparkEnv.get();
+      SecretKeyHolder secrets = ShuffleSecret.holder(env.securityManager());
+      if (secrets == null) {
+        throw new IllegalStateException("the Penstock plugin is not loaded in this executor");
+      }
+      String host = env.blockManager().blockManagerId().host();
+      long largeBytes = env.conf().getSizeAsBytes(LARGE_ROWS, LARGE_ROWS_DEFAULT);
+      links = new Links(env.executorId(), host, transportConf(), secrets, largeBytes);
+    }
+    return links;
+  }
+
+  @Override
+  public <K, V> ShuffleWriter<K, V> getWriter(
+      ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
+    if (!(handle instanceof Handle)) {
+      return super.getWriter(handle, mapId, context, metrics);
+    }
+    @SuppressWarnings("unchecked")
+    Handle<K, V, ?> shuffle = (Handle<K, V, ?>) handle;
+    return new LinkWriter<>(links(), shuffle, mapId, context);
+  }
+
+  @Override
+  public <K, C> ShuffleReader<K, C> getReader(
+      ShuffleHandle handle,
+      int startMap,
+      int endMap,
+      int startPartition,
+      int endPartition,
+      TaskContext context,
+      ShuffleReadMetricsReporter metrics) {
+    if (!(handle instanceof Handle)) {
+      return super.getReader(handle, startMap, endMap, startPartition, endPartition, context, metrics);
+    }
+    Links own = links();
+    return () -> new LinkReader<>(own, ((Handle<?, ?, ?>) handle).shuffleId(), context);
+  }
+
+  @Override
+  public void stop() {
+    synchronized (this) {
+      if (links != null) {
+        links.close();
+        links = null;
+      }
+    }
+    super.stop();
+  }
+}

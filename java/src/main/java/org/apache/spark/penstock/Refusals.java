@@ -1,0 +1,29 @@
+package org.apache.spark.penstock;
+
+import java.util.concurrent.atomic.AtomicLong;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Connections that this process closed because of what came over them: counted, and told once in a while. */
+public final class Refusals {
+  private static final Logger LOG = LoggerFactory.getLogger(Refusals.class);
+  private static final long TOLD_EVERY_NS = 1_000_000_000L;
+  private static final AtomicLong COUNT = new AtomicLong();
+  private static final AtomicLong TOLD_NS = new AtomicLong(System.nanoTime() - TOLD_EVERY_NS);
+
+  private Refusals() {}
+
+  static void note(Object from, String why) {
+    long count = COUNT.incrementAndGet();
+    long now = System.nanoTime();
+    long told = TOLD_NS.get();
+    if (now - told >= TOLD_EVERY_NS && TOLD_NS.compareAndSet(told, now)) {
+      LOG.error("Penstock closed a connection from {}: {} ({} closed so far)", from, why, count);
+    }
+  }
+
+  /** How many there were since the process began. */
+  public static long count() {
+    return COUNT.get();
+  }
+}

@@ -1,0 +1,116 @@
+"""Penstock's shuffle between two executors: a plain query, a flow, large items, strangers at its ports."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.test_neighbours import LOOPBACK
+
+pytestmark = pytest.mark.spark
+
+SCRIPT = """
+import json, os, socket, sys, time
+from collections import Counter
+from pathlib import Path
+from pyspark.sql import functions as F
+import penstock as ps
+from penstock import processes
+from penstock.faults.leftovers import listening
+from penstock.flow.spark_conf import LINKS, SHUFFLE
+from penstock.spark.build_bridge import BENCH_JAR
+from penstock.spark.session import session
+from penstock.testing.collector import Collector
+from tests.spark.items import Item, expected, numbered
+
+MASTER = "local-cluster[2,8,1024]"
+CONF = {
+    SHUFFLE: LINKS,
+    "spark.jars": str(BENCH_JAR),
+    "spark.sql.streaming.realTimeMode.minBatchDuration": "500",
+    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
+}
+
+def padded(item):
+    return item, bytes(3_000_000 if item.index % 100 == 0 else 10)
+
+def measured(pair):
+    return pair[0], len(pair[1])
+
+def executors():
+    below = processes.tree(os.getpid())
+    said = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\\0") for pid in below}
+    backend = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
+    return [pid for pid, words in said.items() if backend in words]
+
+def plain(spark):
+    rows = spark.readStream.format("org.penstock.bench.PacedRows").option("rate", "2000").load()
+    sums = [F.count("seq").alias("rows"), F.sum("seq").alias("sum"), F.bit_xor(F.hash("seq")).alias("all")]
+    spread = rows.observe("sent", *sums).repartition(5).observe("received", *sums)
+    trigger = spark._jvm.org.apache.spark.sql.streaming.Trigger.RealTime("3 seconds")
+    writer = spread.writeStream.format("noop").outputMode("update")
+    query = writer._jwrite.trigger(trigger).start()
+    deadline = time.monotonic() + 60
+    found = []
+    while sum(batch["sent"]["rows"] for batch in found) < 1000 and time.monotonic() < deadline:
+        time.sleep(0.05)
+        found = [json.loads(progress.json())["observedMetrics"] for progress in query.recentProgress()]
+    query.stop()
+    return found
+
+if __name__ == "__main__":
+    spark = session(16, MASTER, CONF)
+    seen = plain(spark)
+    collector = Collector(sys.argv[1])
+    flow = ps.Flow("linked")
+    source = flow.source(numbered(4000, rate=1500, partitions=2), name="numbers")
+    source.map(padded, parallelism=3).by_key(lambda pair: pair[0].index % 7).map(
+        measured, parallelism=3).sink(collector, name="out")
+    job = ps.run(flow, master=MASTER, conf=CONF)
+    job.await_termination(1)
+    heard = {pid: listening(pid) for pid in executors()}
+    for place in sum(heard.values(), []):
+        with socket.create_connection(("127.0.0.1", int(place.split(":")[1], 16)), timeout=5) as caller:
+            caller.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n" + bytes(64))
+    job.boundary()
+    ended = job.await_termination(60)
+    items = collector.items()
+    print(json.dumps({
+        "plain": seen,
+        "ended": ended,
+        "exact": Counter(item for item, _ in items) == Counter(expected(4000, 2)),
+        "sizes": sorted(Counter(size for _, size in items).items()),
+        "heard": list(heard.values()),
+    }))
+    collector.close()
+"""
+
+
+def ran(script: str, tmp_path: Path) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "collected")],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+        env={**os.environ, "PENSTOCK_TEST": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "cannot be used" not in done.stderr, "Spark's own shuffle was used"
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_rows_go_over_our_connections_and_strangers_stop_nothing(tmp_path: Path) -> None:
+    """Rows of a plain query and of a flow, some of 3 MB; all that the executors open is on loopback."""
+    result = ran(SCRIPT, tmp_path)
+    assert all(batch["sent"] == batch["received"] for batch in result["plain"])
+    assert sum(batch["sent"]["rows"] for batch in result["plain"]) >= 1000
+    assert result["ended"]
+    assert result["exact"]
+    assert result["sizes"] == [[10, 3960], [3_000_000, 40]]
+    assert [len(places) for places in result["heard"]] == [2, 2], "Spark's blocks, and the other executor"
+    assert all(LOOPBACK.match(place) for places in result["heard"] for place in places)

@@ -1,0 +1,332 @@
+"""Connections between executors: both ends inside one process here, and whoever does not belong."""
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JJavaError
+
+from penstock.spark.build_bridge import JAR, pyspark_home
+
+HOST = "127.0.0.1"
+ROOM = 1000
+GREETING = struct.pack(">IB", 0x50454E31, 0)
+OPEN, CREDIT, ROW, MORE, ASK, END = 1, 2, 11, 12, 13, 14
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[Any]:
+    """Java with Spark's classes and no Spark."""
+    jars = pyspark_home() / "jars"
+    port, token = launch_gateway(
+        jarpath=str(next(jars.glob("py4j-*.jar"))),
+        classpath=f"{JAR}:{jars}/*",
+        javaopts=[
+            f"--add-opens=java.base/{place}=ALL-UNNAMED" for place in ("java.nio", "sun.nio.ch", "java.util")
+        ],
+        die_on_exit=True,
+        enable_auth=True,
+    )
+    gateway = JavaGateway(
+        gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    )
+    yield gateway.jvm
+    gateway.shutdown()
+
+
+class Ends:
+    """Two executors, as far as their connections know."""
+
+    def __init__(self, jvm: Any, settings: dict[str, str]) -> None:
+        self.jvm = jvm
+        self.ours = jvm.org.apache.spark.penstock
+        util = jvm.org.apache.spark.network.util
+        self.conf = util.TransportConf("links", util.MapConfigProvider(settings))
+        self.writing = self.links("1", "s3cret", 10_000)
+        self.reading = self.links("2", "s3cret", 10_000)
+
+    def links(self, name: str, secret: str, large_bytes: int = 0) -> Any:
+        return self.ours.Links(name, HOST, self.conf, self.ours.ShuffleSecret.holding(secret), large_bytes)
+
+    def close(self) -> None:
+        self.writing.close()
+        self.reading.close()
+
+    def watch(self) -> Any:
+        contexts = getattr(getattr(self.jvm.org.apache.spark, "TaskContext$"), "MODULE$")
+        return self.ours.TaskWatch(contexts.empty())
+
+    def row(self, number: int, size: int = 16) -> Any:
+        content = bytes(8) + struct.pack("<q", number) + bytes(size - 16)
+        made = self.jvm.org.apache.spark.sql.catalyst.expressions.UnsafeRow(1)
+        made.pointTo(content, 16, size)
+        return made
+
+    def refused(self) -> int:
+        return int(self.ours.Refusals.count())
+
+    @contextmanager
+    def stranger(self, secret: str = "s3cret") -> Iterator[Any]:
+        """A client of Spark's transport that says what it likes."""
+        network = self.jvm.org.apache.spark.network
+        context = network.TransportContext(self.conf, network.server.NoOpRpcHandler())
+        holder = self.ours.ShuffleSecret.holding(secret)
+        proof = network.crypto.AuthClientBootstrap(self.conf, "penstock", holder)
+        factory = context.createClientFactory(self.jvm.java.util.List.of(proof))
+        try:
+            yield factory.createUnmanagedClient(HOST, self.reading.port())
+        finally:
+            factory.close()
+            context.close()
+
+
+@pytest.fixture
+def ends(jvm: Any) -> Iterator[Ends]:
+    made = Ends(jvm, {})
+    yield made
+    made.close()
+
+
+class Channel:
+    """A channel from one of the two ends to the other, with its writer and its inbox."""
+
+    def __init__(self, ends: Ends, shuffle: int = 1, writers: int = 1) -> None:
+        self.ends = ends
+        self.watch = ends.watch()
+        self.inbox = ends.jvm.org.penstock.bridge.Inbox(writers, ROOM * writers)
+        self.outlet = ends.writing.register(shuffle, 7, 1)[0]
+        link = ends.reading.to("1", HOST, ends.writing.port())
+        self.incoming = link.open(shuffle, 7, 0, self.inbox.channel(), ROOM, self.watch)
+        self.sink = self.outlet.sink(self.watch)
+
+    def put(self, number: int, size: int = 16) -> None:
+        self.sink.put(0, self.ends.row(number, size), self.watch)
+
+    def take(self) -> int | None:
+        """The number of the next row; its room is given back."""
+        row = self.inbox.take(2000)
+        if row is None:
+            return None
+        self.incoming.taken(row.bytes())
+        return int(row.content().getLong(0))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"spark.network.crypto.enabled": "true"}, {"spark.authenticate.enableSaslEncryption": "true"}],
+    ids=["plain", "encrypted", "encrypted by SASL"],
+)
+def test_rows_come_in_their_order_and_the_connection_stays(jvm: Any, settings: dict[str, str]) -> None:
+    ends = Ends(jvm, settings)
+    for shuffle in (1, 2):
+        channel = Channel(ends, shuffle)
+        for number in range(20):
+            channel.put(number)
+        channel.sink.end()
+        channel.sink.awaitEnded(channel.watch)
+        assert [channel.take() for _ in range(20)] == list(range(20))
+        assert channel.inbox.isOver()
+        ends.writing.unregister(shuffle, 7)
+    assert (ends.writing.open(), ends.reading.open()) == (1, 1)
+    assert ends.writing.writing() == 0
+    ends.writing.to("2", HOST, ends.reading.port())
+    assert (ends.writing.open(), ends.reading.open()) == (1, 1), "the other side uses the same one"
+    ends.close()
+
+
+def test_a_writer_has_its_room_and_waits_for_more(ends: Ends) -> None:
+    channel = Channel(ends)
+    for number in range(2):
+        channel.put(number, 400)
+    waiting = waits(lambda: channel.put(2, 400))
+    assert waiting(), "2 x 400 of 1,000 bytes are taken"
+    assert channel.take() == 0
+    assert waiting(), "room comes back when more than half of it is free"
+    assert channel.take() == 1
+    wait_for(lambda: not waiting())
+    assert channel.take() == 2
+
+
+def waits(call: Callable[[], None]) -> Callable[[], bool]:
+    """Whether a call in a thread of its own still waits, after a moment."""
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+
+    def still() -> bool:
+        thread.join(0.3)
+        return thread.is_alive()
+
+    return still
+
+
+def test_large_rows_are_asked_for_and_take_turns(ends: Ends) -> None:
+    """10,000 bytes for all of them; one that is larger than that gets through alone, in parts."""
+    first, second = Channel(ends, 1), Channel(ends, 2)
+    large = ends.reading.largeRows()
+    first.put(1, 8000)
+    wait_for(lambda: large.usedBytes() == 8000)
+    other = waits(lambda: second.put(2, 400_000))
+    wait_for(lambda: large.waiting() == 1)
+    assert other()
+    assert first.take() == 1
+    wait_for(lambda: not other())
+    assert large.usedBytes() == 400_000
+    assert second.take() == 2
+    assert large.usedBytes() == 0
+    first.put(3, 8000)
+    first.incoming.close()
+    wait_for(lambda: large.usedBytes() == 0)
+
+
+def test_whoever_ends_early_is_noticed(ends: Ends) -> None:
+    channel = Channel(ends)
+    channel.put(1)
+    channel.outlet.close()
+    wait_for(channel.watch.hasFailed)
+    late = ends.watch()
+    link = ends.reading.to("1", HOST, ends.writing.port())
+    ends.writing.unregister(1, 7)
+    link.open(1, 7, 0, channel.inbox.channel(), ROOM, late)
+    wait_for(late.hasFailed)
+    other = Channel(ends, 2)
+    ends.writing.close()
+    wait_for(other.watch.hasFailed)
+
+
+def test_who_does_not_know_the_secret_is_not_heard(ends: Ends) -> None:
+    channel = Channel(ends)
+    before = ends.refused()
+    with pytest.raises(Py4JJavaError), ends.stranger("guessed"):
+        pass
+    wait_for(lambda: ends.refused() == before + 1)
+    with pytest.raises(Py4JJavaError):
+        ends.links("3", "guessed").to("2", HOST, ends.reading.port())
+    wait_for(lambda: ends.refused() == before + 2)
+    channel.put(5)
+    assert channel.take() == 5
+
+
+def one_way(body: bytes) -> bytes:
+    return struct.pack(">qbi", 13 + len(body), 9, len(body)) + body
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        bytes(64),
+        struct.pack(">qb", 9 + 8, 77) + bytes(8),
+        one_way(struct.pack(">biqi", ROW, 1, 0, 1)),
+        struct.pack(">qb", 9 + 8 + 4 + 3, 3) + struct.pack(">qi", 5, 3) + b"abc",
+        struct.pack(">qb", 9 + 12, 0) + struct.pack(">qi", 5, 3),
+        struct.pack(">qb", 1 << 30, 9) + bytes(1 << 17),
+    ],
+    ids=["http", "zeros", "unknown", "row", "no proof", "chunk", "much"],
+)
+def test_what_comes_without_proof_closes_the_connection(ends: Ends, said: bytes) -> None:
+    channel = Channel(ends)
+    before = ends.refused()
+    with socket.create_connection((HOST, ends.reading.port()), timeout=5) as caller:
+        try:
+            caller.sendall(said)
+            while caller.recv(1024):
+                pass
+        except ConnectionError:
+            pass
+    wait_for(lambda: ends.refused() == before + 1)
+    channel.put(6)
+    assert channel.take() == 6
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [b""],
+        [b"\x01"],
+        [struct.pack(">bi", 99, 1)],
+        [struct.pack(">biqi", ROW, 1, 0, 1)],
+        [struct.pack(">bii", CREDIT, 1, 8)],
+        [struct.pack(">biiqii", OPEN, 1, 1, 7, 0, ROOM)] * 2,
+        [struct.pack(">biiqii", OPEN, 2, 1, 7, 0, ROOM)],
+        [struct.pack(">biiqii", OPEN, 1, 1, 7, 0, ROOM) + b"more"],
+    ],
+    ids=["nothing", "cut", "unknown", "row", "credit", "replayed", "skipped", "long"],
+)
+def test_wrong_messages_of_who_knows_the_secret_close_its_connection_only(
+    ends: Ends, said: list[bytes]
+) -> None:
+    channel = Channel(ends)
+    before = ends.refused()
+    buffer = ends.jvm.java.nio.ByteBuffer
+    with ends.stranger() as client:
+        answer = client.sendRpcSync(buffer.wrap(GREETING + b"9"), 5000)
+        assert answer.get() == 1
+        assert client.isActive()
+        for message in said:
+            client.send(buffer.wrap(message))
+        wait_for(lambda: not client.isActive())
+    assert ends.refused() == before + 1
+    channel.put(7)
+    assert channel.take() == 7
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [struct.pack(">biqii", ROW, 1, 0, 1, 16) + bytes(16)] * 2,
+        [struct.pack(">biqii", ROW, 1, 1, 1, 16) + bytes(16)],
+        [struct.pack(">biqii", ROW, 1, 0, 1, 1 << 30) + bytes(16)],
+        [struct.pack(">biqii", ROW, 1, 0, 1 << 20, 16) + bytes(16)],
+        [struct.pack(">biqii", ROW, 1, 0, 1, 16) + bytes(24)],
+        [struct.pack(">biq", MORE, 1, 0) + bytes(16)],
+        [struct.pack(">bii", ASK, 1, 16)],
+        [struct.pack(">biqii", ROW, 1, 0, 1, 32) + bytes(16), struct.pack(">biq", END, 1, 1)],
+    ],
+    ids=["replayed", "skipped", "no room", "fields", "too much", "more", "asked", "end"],
+)
+def test_a_writer_that_breaks_the_rules_fails_its_readers_and_nobody_else(
+    ends: Ends, said: list[bytes]
+) -> None:
+    """The reader called somebody who knows the secret, and sends it what no writer sends."""
+    channel = Channel(ends)
+    before = ends.refused()
+    buffer = ends.jvm.java.nio.ByteBuffer
+    with ends.stranger() as client:
+        assert client.sendRpcSync(buffer.wrap(GREETING + b"9"), 5000).get() == 1
+        watch = ends.watch()
+        inbox = ends.jvm.org.penstock.bridge.Inbox(1, ROOM)
+        link = ends.reading.to("9", HOST, 1)
+        link.open(1, 8, 0, inbox.channel(), ROOM, watch)
+        for message in said:
+            client.send(buffer.wrap(message))
+        wait_for(watch.hasFailed)
+        wait_for(lambda: not client.isActive())
+    assert ends.refused() == before + 1
+    channel.put(8)
+    assert channel.take() == 8
+    assert not channel.watch.hasFailed()
+
+
+def test_two_that_call_each_other_at_once_have_one_connection(ends: Ends) -> None:
+    for turn in range(5):
+        one, other = ends.links(f"a{turn}", "s3cret"), ends.links(f"b{turn}", "s3cret")
+        back = waits(lambda one=one, other=other, turn=turn: one.to(f"b{turn}", HOST, other.port()))  # type: ignore[misc]
+        other.to(f"a{turn}", HOST, one.port())
+        wait_for(lambda back=back: not back())  # type: ignore[misc]
+        time.sleep(0.05)
+        assert (one.open(), other.open()) == (1, 1)
+        one.close()
+        other.close()

@@ -92,6 +92,14 @@ class Ends:
             factory.close()
             context.close()
 
+    def inbox(self, writers: int) -> Any:
+        """Of a reader, with room for so many writers."""
+        return self.jvm.org.penstock.bridge.Inbox(writers, ROOM * writers)
+
+    def channel(self, inbox: Any) -> Any:
+        """Of an inbox, whose rows the connection counts."""
+        return inbox.channel(self.jvm.org.penstock.bridge.Sender.counted())
+
 
 @pytest.fixture
 def ends(jvm: Any) -> Iterator[Ends]:
@@ -106,10 +114,10 @@ class Channel:
     def __init__(self, ends: Ends, shuffle: int = 1, writers: int = 1) -> None:
         self.ends = ends
         self.watch = ends.watch()
-        self.inbox = ends.jvm.org.penstock.bridge.Inbox(writers, ROOM * writers)
+        self.inbox = ends.inbox(writers)
         self.outlet = ends.writing.register(shuffle, 7, 1)[0]
         link = ends.reading.to("1", HOST, ends.writing.port())
-        self.incoming = link.open(shuffle, 7, 0, self.inbox.channel(), ROOM, self.watch)
+        self.incoming = link.open(shuffle, 7, 0, ends.channel(self.inbox), ROOM, self.watch)
         self.sink = self.outlet.sink(self.watch)
 
     def put(self, number: int, size: int = 16) -> None:
@@ -199,7 +207,7 @@ def test_whoever_ends_early_is_noticed(ends: Ends) -> None:
     late = ends.watch()
     link = ends.reading.to("1", HOST, ends.writing.port())
     ends.writing.unregister(1, 7)
-    link.open(1, 7, 0, channel.inbox.channel(), ROOM, late)
+    link.open(1, 7, 0, ends.channel(channel.inbox), ROOM, late)
     wait_for(late.hasFailed)
     other = Channel(ends, 2)
     ends.writing.close()
@@ -307,9 +315,8 @@ def test_a_writer_that_breaks_the_rules_fails_its_readers_and_nobody_else(
     with ends.stranger() as client:
         assert client.sendRpcSync(buffer.wrap(GREETING + b"9"), 5000).get() == 1
         watch = ends.watch()
-        inbox = ends.jvm.org.penstock.bridge.Inbox(1, ROOM)
         link = ends.reading.to("9", HOST, 1)
-        link.open(1, 8, 0, inbox.channel(), ROOM, watch)
+        link.open(1, 8, 0, ends.channel(ends.inbox(1)), ROOM, watch)
         for message in said:
             client.send(buffer.wrap(message))
         wait_for(watch.hasFailed)

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 import numpy
 
-from penstock.bench.baselines import Rows, bench_session
+from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Operator, Result, median, ratio
 from penstock.bench.kafka_clients import Arrived, Listener, PacedProducer, Sent, fill
 from penstock.bench.kafka_contestants import (
@@ -124,9 +124,11 @@ def paced(bed: Bed, start: Start | None, length: Length) -> Turn | None:
             Listener(place.servers, place.source if start is None else place.sink)
         )
         root = None if start is None else opened.enter_context(start(place))
-        producer = opened.enter_context(PacedProducer(place.servers, place.source, RATE_PER_S))
+        fill(place.servers, place.source, 1)
         if not listener.begun(_FIRST_S):
             return None
+        producer = opened.enter_context(PacedProducer(place.servers, place.source, RATE_PER_S))
+        producer.begun()
         clients = (listener.pid, producer.pid)
         time.sleep(length.warm_up_s)
         pids = (lambda: [*clients]) if root is None else Running(root, (bed.pid, *clients)).pids
@@ -138,9 +140,10 @@ def paced(bed: Bed, start: Start | None, length: Length) -> Turn | None:
 
 
 def turn(arrived: Arrived, sent: Sent, length: Length, cpu_s: float) -> Turn | None:
-    """What counts is what was due after the warm-up, which begins with the first arrival."""
-    kept = Rows(arrived.number, arrived.due_ns, arrived.arrived_ns).after(length.warm_up_s)
-    latency_ms = (kept.arrived_ns - kept.due_ns).astype(float) * 1e-6
+    """What counts is what was due after the warm-up, which begins with the first record that was due."""
+    begin_ns = arrived.due_ns[arrived.due_ns > 0].min(initial=sys.maxsize) + length.warm_up_s * 1e9
+    kept = arrived.due_ns >= begin_ns
+    latency_ms = (arrived.arrived_ns - arrived.due_ns)[kept].astype(float) * 1e-6
     if not len(latency_ms):
         return None
     p50_ms, p99_ms = (float(value) for value in numpy.percentile(latency_ms, [50, 99]))
@@ -151,7 +154,7 @@ def turn(arrived: Arrived, sent: Sent, length: Length, cpu_s: float) -> Turn | N
         records=len(latency_ms),
         lost=arrived.missing(sent.records),
         doubled=arrived.doubled,
-        late_p99_ms=sent.late_p99_ms(kept.seq),
+        late_p99_ms=sent.late_p99_ms(arrived.number[kept]),
     )
 
 

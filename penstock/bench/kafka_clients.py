@@ -35,18 +35,21 @@ _FILL: Final = {"linger.ms": 20, "queue.buffering.max.messages": 1_000_000, "log
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """By number of a record that a producer sent at even times: how late it was."""
+    """How late a producer was with each of the records that it sent at even times, numbered from 1 on.
+
+    Record 0 is the one that showed that the contestant runs.
+    """
 
     late_ns: NDArray[numpy.int64]
 
     @property
     def records(self) -> int:
-        """How many."""
-        return len(self.late_ns)
+        """How many there are in all."""
+        return len(self.late_ns) + 1
 
     def late_p99_ms(self, numbers: NDArray[numpy.int64]) -> float:
-        """Of these records; what was sent while a contestant began to run does not count."""
-        return float(numpy.percentile(self.late_ns[numbers], 99)) * 1e-6
+        """Of these records."""
+        return float(numpy.percentile(self.late_ns[numbers - 1], 99)) * 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,15 +191,14 @@ def _produce(line: _Line, servers: str, topic: str, rate_per_s: float) -> None:
     late_ns = array("q")
     start_ns = time.monotonic_ns() + 100_000_000
     while not line.over.is_set():
-        number = len(late_ns)
-        due_ns = start_ns + round(number * 1e9 / rate_per_s)
+        due_ns = start_ns + round(len(late_ns) * 1e9 / rate_per_s)
         ahead_s = (due_ns - time.monotonic_ns()) * 1e-9
         if ahead_s > 0:
             time.sleep(ahead_s)
         late_ns.append(time.monotonic_ns() - due_ns)
-        producer.produce(topic, record(number), headers=[(DUE, due_ns.to_bytes(8, "big"))])
+        producer.produce(topic, record(len(late_ns)), headers=[(DUE, due_ns.to_bytes(8, "big"))])
         producer.poll(0)
-        if not number:
+        if len(late_ns) == 1:
             line.begun.set()
     producer.flush()
     line.answer.send(Sent(numpy.array(late_ns, dtype=numpy.int64)))

@@ -78,7 +78,9 @@ def penstock_flow(place: Place, *, lifetime: str = "0 ms", headers: bool = True)
     flow = penstock.Flow("topic_to_topic")
     read = penstock.kafka(place.source, servers=place.servers, metadata=headers)
     passed = flow.source(read, name="read").batched(lifetime).map(same, name="same")
-    passed.forward().sink(penstock.to_kafka(place.sink, servers=place.servers), name="write")
+    passed.batched(lifetime).forward().sink(
+        penstock.to_kafka(place.sink, servers=place.servers), name="write"
+    )
     job = penstock.run(flow)
     try:
         yield os.getpid()

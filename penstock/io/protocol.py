@@ -75,7 +75,7 @@ class RecordReader(Protocol):
 
     @property
     def lag_items(self) -> int | None:
-        """How many items are there and not read, as far as it is known without asking."""
+        """How many items are there and not read, as far as it is known."""
         ...
 
     def committed(self, offset: Offset) -> None:

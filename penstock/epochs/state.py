@@ -96,6 +96,9 @@ class KeyedState:
     def hand_over(self, groups: Iterable[int]) -> Handed:
         """Give groups away, with all that is known of them."""
         leaving = tuple(groups)
+        for group in leaving:
+            if group not in self._values:
+                raise NotOwnedError(f"group {group} is to be handed over and is not here")
         changed = tuple(
             _change(group, key, self._values[group])
             for group in leaving

@@ -1,6 +1,6 @@
 """Where a checkpoint's files are. A file appears whole or not at all, and survives a crash once it is told.
 
-`LocalStorage` writes beside the name, syncs, links the name to it, and syncs the directory: of two that create
+`LocalStorage` writes beside the name, syncs, links the name to it, syncs the directory: of two that create
 one name, one is refused, and a crash at any of these steps leaves the old state or the new one.
 """
 

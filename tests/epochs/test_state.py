@@ -1,6 +1,7 @@
 """Property 10: state is a dictionary, whatever is done to it, and wherever its files are read."""
 
 import contextlib
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,9 @@ class Dictionary(RuleBasedStateMachine):
         assert found == self.now
 
 
-Dictionary.TestCase.settings = settings(max_examples=60, stateful_step_count=25)
+Dictionary.TestCase.settings = settings(
+    max_examples=int(os.environ.get("PENSTOCK_EXAMPLES", "30")), stateful_step_count=25
+)
 TestDictionary = Dictionary.TestCase
 
 

@@ -1,9 +1,12 @@
 """What one replica of a task knows, by key group and key, and what of it has changed since the last mark.
 
 A key that was touched counts as changed: whether a value was changed in place cannot be seen. Values are
-pickled at the mark. An item that fails is undone by what `item()` remembered of the keys it touched.
+pickled at the mark. An item that fails is undone by what `item()` remembered of the keys it touched. A key
+may have an end, which is part of the state; `expire` removes those whose end has come, by the caller's clock.
 """
 
+import heapq
+import itertools
 import pickle
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,6 +25,7 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     group: int
     key: bytes
     value: bytes | None
+    until: int | None = None
 
 
 class Handed(msgspec.Struct, frozen=True):
@@ -42,8 +46,12 @@ class KeyedState:
     def __init__(self, groups: Iterable[int], group_of: Callable[[Key], int] = key_group) -> None:
         self._values: dict[int, dict[Key, Any]] = {group: {} for group in groups}
         self._touched: dict[int, set[Key]] = {}
+        self._until: dict[Key, int] = {}
+        # Ends that may be out of date: `_until` says which of them hold. The numbers are for equal ends.
+        self._ends: list[tuple[int, int, Key]] = []
+        self._numbers = itertools.count()
         self._group_of = group_of
-        self._before: dict[Key, bytes | None] | None = None
+        self._before: dict[Key, tuple[bytes | None, int | None]] | None = None
 
     @property
     def groups(self) -> set[int]:
@@ -55,13 +63,22 @@ class KeyedState:
         values = self._touch(key)
         return values.get(key, default)
 
-    def put(self, key: Key, value: Any) -> None:
-        """Give a key its value."""
+    def put(self, key: Key, value: Any, until: int | None = None) -> None:
+        """Give a key its value, and an end or none."""
         self._touch(key)[key] = value
+        self._end(key, until)
 
     def remove(self, key: Key) -> None:
         """Forget a key; files remember that it is gone."""
         self._touch(key).pop(key, None)
+        self._end(key, None)
+
+    def expire(self, now: int) -> None:
+        """Remove every key whose end has come."""
+        while self._ends and self._ends[0][0] <= now:
+            until, _, key = heapq.heappop(self._ends)
+            if self._until.get(key) == until:
+                self.remove(key)
 
     def items(self) -> Iterator[tuple[Key, Any]]:
         """All keys and values, to look at."""
@@ -75,11 +92,8 @@ class KeyedState:
         try:
             yield
         except BaseException:
-            for key, pickled in self._before.items():
-                values = self._values[self._group_of(key)]
-                values.pop(key, None)
-                if pickled is not None:
-                    values[key] = pickle.loads(pickled)
+            for key, (pickled, until) in self._before.items():
+                self._set(self._values[self._group_of(key)], key, pickled, until)
             raise
         finally:
             self._before = None
@@ -87,11 +101,7 @@ class KeyedState:
     def take_changes(self) -> list[Change]:
         """What has changed since the last call: keys with values, tombstones for those that are gone."""
         touched, self._touched = self._touched, {}
-        return [
-            _change(group, key, self._values[group])
-            for group, keys in touched.items()
-            for key in _sorted(keys)
-        ]
+        return [self._change(group, key) for group, keys in touched.items() for key in _sorted(keys)]
 
     def hand_over(self, groups: Iterable[int]) -> Handed:
         """Give groups away, with all that is known of them."""
@@ -100,16 +110,12 @@ class KeyedState:
             if group not in self._values:
                 raise NotOwnedError(f"group {group} is to be handed over and is not here")
         changed = tuple(
-            _change(group, key, self._values[group])
-            for group in leaving
-            for key in _sorted(self._touched.pop(group, set()))
+            self._change(group, key) for group in leaving for key in _sorted(self._touched.pop(group, set()))
         )
-        values = tuple(
-            _change(group, key, known)
-            for group in leaving
-            for known in [self._values.pop(group)]
-            for key in known
-        )
+        values = tuple(self._change(group, key) for group in leaving for key in self._values[group])
+        for group in leaving:
+            for key in self._values.pop(group):
+                self._until.pop(key, None)
         return Handed(leaving, values, changed)
 
     def take_over(self, handed: Handed) -> None:
@@ -128,10 +134,25 @@ class KeyedState:
             values = self._values.get(change.group)
             if values is None:
                 continue
-            key = pickle.loads(change.key)
-            values.pop(key, None)
-            if change.value is not None:
-                values[key] = pickle.loads(change.value)
+            self._set(values, pickle.loads(change.key), change.value, change.until)
+
+    def _set(self, values: dict[Key, Any], key: Key, pickled: bytes | None, until: int | None) -> None:
+        values.pop(key, None)
+        if pickled is not None:
+            values[key] = pickle.loads(pickled)
+        self._end(key, until)
+
+    def _end(self, key: Key, until: int | None) -> None:
+        if until is None:
+            self._until.pop(key, None)
+        else:
+            self._until[key] = until
+            heapq.heappush(self._ends, (until, next(self._numbers), key))
+
+    def _change(self, group: int, key: Key) -> Change:
+        values = self._values[group]
+        value = pickle.dumps(values[key]) if key in values else None
+        return Change(group, pickle.dumps(key), value, self._until.get(key))
 
     def _touch(self, key: Key) -> dict[Key, Any]:
         group = self._group_of(key)
@@ -139,13 +160,10 @@ class KeyedState:
         if values is None:
             raise NotOwnedError(f"key {key!r} is of group {group}, which this replica does not own")
         if self._before is not None and key not in self._before:
-            self._before[key] = pickle.dumps(values[key]) if key in values else None
+            pickled = pickle.dumps(values[key]) if key in values else None
+            self._before[key] = (pickled, self._until.get(key))
         self._touched.setdefault(group, set()).add(key)
         return values
-
-
-def _change(group: int, key: Key, values: dict[Key, Any]) -> Change:
-    return Change(group, pickle.dumps(key), pickle.dumps(values[key]) if key in values else None)
 
 
 def _sorted(keys: set[Key]) -> list[Key]:

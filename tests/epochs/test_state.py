@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from penstock.epochs.errors import LogError
-from penstock.epochs.state import Handed, Key, KeyedState, NotOwnedError
+from penstock.epochs.state import Change, Handed, Key, KeyedState, NotOwnedError
 from penstock.epochs.state_files import compact, read_changes, restore, with_base, write_changes
 from penstock.epochs.tables import even_table, table_of
 from penstock.testing.storage import MemoryStorage
@@ -36,7 +36,10 @@ class Dictionary(RuleBasedStateMachine):
         self.files: tuple[StateFile, ...] = ()
         self.attempt, self.epoch, self.bases = 1, 0, 0
         self.now: dict[int, list[int]] = {}
+        self.ends: dict[int, int] = {}
+        self.clock = 0
         self.committed: dict[int, list[int]] = {}
+        self.committed_ends: dict[int, int] = {}
         self._divide(replicas)
 
     def _divide(self, replicas: int) -> None:
@@ -50,6 +53,21 @@ class Dictionary(RuleBasedStateMachine):
     def put(self, key: int, value: int) -> None:
         self._state(key).put(key, [value])
         self.now[key] = [value]
+        self.ends.pop(key, None)
+
+    @rule(key=keys, value=st.integers(0, 9), life=st.integers(1, 5))
+    def put_for_a_time(self, key: int, value: int, life: int) -> None:
+        self._state(key).put(key, [value], self.clock + life)
+        self.now[key] = [value]
+        self.ends[key] = self.clock + life
+
+    @rule(passed=st.integers(1, 4))
+    def time_passes(self, passed: int) -> None:
+        self.clock += passed
+        for state in self.states:
+            state.expire(self.clock)
+        for key in [key for key, end in self.ends.items() if end <= self.clock]:
+            del self.ends[key], self.now[key]
 
     @rule(key=keys, value=st.integers(0, 9))
     def change_in_place(self, key: int, value: int) -> None:
@@ -62,6 +80,7 @@ class Dictionary(RuleBasedStateMachine):
     def remove(self, key: int) -> None:
         self._state(key).remove(key)
         self.now.pop(key, None)
+        self.ends.pop(key, None)
 
     @rule(key=keys, other=keys)
     def item_that_fails(self, key: int, other: int) -> None:
@@ -71,7 +90,7 @@ class Dictionary(RuleBasedStateMachine):
             known = state.get(key)
             if known is not None:
                 known.append(99)
-            state.put(key, "new")
+            state.put(key, "new", self.clock + 1)
             if group_of(other) in state.groups:
                 state.remove(other)
             raise ZeroDivisionError
@@ -85,6 +104,7 @@ class Dictionary(RuleBasedStateMachine):
             file = write_changes(self.storage, "count", replica, self.attempt, self.epoch, changes)
             self.files += (file,) if file else ()
         self.committed = {key: list(value) for key, value in self.now.items()}
+        self.committed_ends = dict(self.ends)
 
     @rule()
     def chain(self) -> None:
@@ -112,6 +132,8 @@ class Dictionary(RuleBasedStateMachine):
         for replica, state in enumerate(self.states):
             state.apply(restore(self.storage, self.files, "count", self.table.groups_of(replica)))
         self.now = {key: list(value) for key, value in self.committed.items()}
+        self.ends = dict(self.committed_ends)
+        self.time_passes(0)
 
     @invariant()
     def is_the_dictionary(self) -> None:
@@ -163,13 +185,15 @@ def restored_after_a_chain(kind: type[KeyedState]) -> dict[Any, Any]:
     first = write_changes(storage, "count", 0, 1, 1, follower.take_changes())
     follower.get(1).append("in place")
     follower.remove(2)
+    follower.put(9, "not for long", until=5)
     with contextlib.suppress(ZeroDivisionError), follower.item():
         follower.get(1).append("of an item that failed")
         raise ZeroDivisionError
     head.take_over(follower.hand_over([1, 2]))
     second = write_changes(storage, "count", 1, 1, 2, head.take_changes())
-    state = KeyedState([1, 2], group_of)
+    state = kind([1, 2], group_of)
     state.apply(restore(storage, [file for file in (second, first) if file], "count", [1, 2]))
+    state.expire(5)
     return dict(state.items())
 
 
@@ -212,6 +236,15 @@ class UndoesNothing(KeyedState):
         return values
 
 
-@pytest.mark.parametrize("kind", [OnlyPutsCount, NoTombstones, ForgetsChanged, UndoesNothing])
+class EndsAreForgotten(KeyedState):
+    """Files have values without their ends."""
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        super().apply(Change(change.group, change.key, change.value) for change in changes)
+
+
+@pytest.mark.parametrize(
+    "kind", [OnlyPutsCount, NoTombstones, ForgetsChanged, UndoesNothing, EndsAreForgotten]
+)
 def test_it_breaks_without_any_of_these(kind: type[KeyedState]) -> None:
     assert restored_after_a_chain(kind) != {1: [1, "in place"]}

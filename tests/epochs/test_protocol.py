@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.epochs.model.graph import Graph, Stream, Task
 from tests.epochs.model.rules import Rules
-from tests.epochs.model.scenarios import diamond, direct, forward_unit, plain, through_map
+from tests.epochs.model.scenarios import diamond, direct, forward_unit, keyed_unit, plain, through_map
 from tests.epochs.model.world import Setting, World
 
 EXAMPLES = settings(max_examples=int(os.environ.get("PENSTOCK_EXAMPLES", "8")))
@@ -27,6 +27,7 @@ EVERYTHING = (
     "compact",
     "rescale",
     "boundary",
+    "chain",
 )
 
 seeds = st.integers(0, 10**6)
@@ -130,6 +131,16 @@ def test_9_ids_and_output_do_not_depend_on_replicas(seed: int, one: int, other: 
         return {item.id for items in world.outside.published.values() for item in items}
 
     assert published(one) == published(other)
+
+
+@EXAMPLES
+@given(seeds, limits, slow, st.sampled_from([keyed_unit(), forward_unit()]), st.booleans())
+def test_10_tasks_share_a_process_at_any_step(
+    seed: int, limit: int, slow: str, graph: Graph, also: bool
+) -> None:
+    """test_state.py has what becomes of the state of one process."""
+    faults = ("chain", "chain", "rescale", "kill", "void", "boundary") if also else ("chain",)
+    run(Setting(graph, 2, limit, faults, 0.15, slow), seed)
 
 
 @EXAMPLES

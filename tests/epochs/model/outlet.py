@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """From a worker to its bridge: something to ship, a mark with its report, or that an input is done."""
+    """From a worker to its bridge: something to ship, a mark with its report, or that an input is done.
 
+    `outlet` is whose it is: a worker that hosts another task speaks for that, too.
+    """
+
+    outlet: "Outlet"
     envelope: Envelope | None = None
     mark: Mark | None = None
     done: Done | None = None
@@ -42,21 +46,22 @@ class Outlet:
         """A worker sends an item into all of its streams."""
         for number in self.outputs:
             stream = self.world.graph.streams[number]
-            moved = 0
+            group = group_of(item.key)
+            version, groups = self.moved.get(stream.receiver, (0, set()))
+            moved = version if group in groups else 0
             if stream.wiring == "key":
-                group = group_of(item.key)
                 receiver = self.tables[stream.receiver].owner(group)
-                version, groups = self.moved.get(stream.receiver, (0, set()))
-                moved = version if group in groups else 0
             elif stream.wiring == "forward":
                 receiver = self.replica
             else:
                 self.turn += 1
                 receiver = self.turn % self.active[number]
             sent = Item((*item.id, number), item.key, item.time, item.value)
-            self.frames.append(
-                Frame(Envelope(self.attempt, number, self.replica, receiver, sent, watermark, moved))
-            )
+            self.send(Envelope(self.attempt, number, self.replica, receiver, sent, watermark, moved))
+
+    def send(self, envelope: Envelope) -> None:
+        """A worker ships an envelope."""
+        self.frames.append(Frame(self, envelope))
 
     def adopt(self, tables: Tables) -> None:
         """A worker uses other tables from here on; until its next mark it flags what they have moved."""
@@ -83,12 +88,12 @@ class Outlet:
         if frame.handover is not None:
             self.world.handovers.append(frame.handover)
         if frame.mark is not None:
-            self.outbound += self.multicast(frame.mark)
+            self.outbound += frame.outlet.multicast(frame.mark)
         if frame.done is not None:
-            self.reports[frame.done.epoch] = frame.done
-            self.reported(frame.done)
+            frame.outlet.reports[frame.done.epoch] = frame.done
+            frame.outlet.reported(frame.done)
         if frame.acknowledged:
-            self.acknowledge(frame.acknowledged)
+            frame.outlet.acknowledge(frame.acknowledged)
 
     def multicast(self, mark: Mark) -> list[Envelope]:
         """A mark for all replicas of all pools that this stage may send to, active or not."""

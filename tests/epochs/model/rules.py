@@ -39,6 +39,8 @@ class Rules:
     next_mark_waits: bool = True
     log_before_hand_over: bool = True
     event_time_is_frozen: bool = True
+    chain_takes_changed: bool = True
+    head_waits_for_all: bool = True
 
     def without(self, rule: str) -> "Rules":
         """All but one."""

@@ -77,6 +77,20 @@ def forward_unit(items: int = 6) -> Graph:
     )
 
 
+def keyed_unit(items: int = 6) -> Graph:
+    """State behind state in one unit, by the same keys."""
+    return Graph(
+        (
+            Task("s", "source", 2),
+            Task("k", "keyed", 2),
+            Task("f", "keyed", 2),
+            Task("t", "transactional", 1),
+        ),
+        (Stream("s", "k", "key"), Stream("k", "f", "forward"), Stream("f", "t")),
+        items,
+    )
+
+
 def plain(items: int = 6) -> Graph:
     """Nothing that is exact."""
     return Graph(
@@ -131,6 +145,11 @@ WITHOUT: dict[str, tuple[Setting, int]] = {
     "moved_are_held": (Setting(direct(), faults=("rescale",), fault_rate=0.05), 3),
     "next_mark_waits": (Setting(direct(), faults=("rescale",), fault_rate=0.05, slow="load"), 3),
     "log_before_hand_over": (Setting(direct(), faults=("rescale",), fault_rate=0.05), 0),
+    "chain_takes_changed": (Setting(keyed_unit(), faults=("chain",), fault_rate=0.2), 2),
+    "head_waits_for_all": (
+        Setting(keyed_unit(), faults=("chain", "chain", "rescale"), fault_rate=0.2, slow="load"),
+        9,
+    ),
     "event_time_is_frozen": (Setting(direct(), faults=("rescale",), fault_rate=0.05, slow="load"), 3),
 }
 """For each rule a setting, and the seed of a run that breaks without it."""

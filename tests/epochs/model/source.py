@@ -56,13 +56,13 @@ class Source(Outlet):
         if not self.world.rules.one_frame:
             all_marks = self.multicast(mark)
             share = all_marks[1:] if self.half_marked else all_marks[:1]
-            self.frames += [Frame(envelope=envelope) for envelope in share]
+            self.frames += [Frame(self, envelope) for envelope in share]
             self.half_marked = not self.half_marked
             if self.half_marked:
                 return
-            self.frames.append(Frame(done=done))
+            self.frames.append(Frame(self, done=done))
         else:
-            self.frames.append(Frame(mark=mark, done=done))
+            self.frames.append(Frame(self, mark=mark, done=done))
         self.epoch = order.epoch
         self.adopt(order.tables)
         if not self.world.rules.order_kept_until_answered:

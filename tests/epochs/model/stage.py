@@ -34,6 +34,7 @@ class Given:
     watermark: int
     valid: bool = True
     channel: Channel | None = None
+    task: str = ""
 
 
 class Stage(Outlet):
@@ -51,7 +52,7 @@ class Stage(Outlet):
         self.passing: set[int] = set()
         self.store: list[Envelope] = []
         self.held: list[Envelope] = []
-        self.awaited: set[int] = set()
+        self.awaited: set[StageKey] = set()
         self.early: list[Handover] = []
         self.event_time = -1
         self.bridge_tables = dict(tables)
@@ -61,6 +62,8 @@ class Stage(Outlet):
         # The worker's own:
         self.alive = True
         self.running = self.task.kind != "map"
+        self.host: Stage | None = None
+        self.hosted: Stage | None = None
         self.aside: list[Given] = []
         self.aside_marked: set[Channel] = set()
         self.buffer: list[Item] = []
@@ -147,7 +150,13 @@ class Stage(Outlet):
         mark = self.marks[epoch]
         self.epoch = epoch
         self.world.pausing.discard(self.key)
-        coming = {move.giver for move in self._moves(self.bridge_tables, mark) if move.taker == self.replica}
+        coming = self._coming(mark)
+        if self.hosted is not None:
+            if self.world.rules.head_waits_for_all:
+                coming |= self.hosted._coming(mark)
+            self.hosted.epoch = epoch
+            self.hosted.marked = dict.fromkeys(self.hosted.marked, epoch)
+            self.hosted.bridge_tables.update(mark.order.tables)
         valid = epoch not in self.passing or not self.world.rules.full_is_invalid
         self.sequence.append(Given(mark, self.event_time, valid))
         self.awaited = coming
@@ -157,6 +166,11 @@ class Stage(Outlet):
             self.load(handover)
         self._release()
 
+    def _coming(self, mark: Mark) -> set[StageKey]:
+        """From whom state has to come that a mark gives to this replica."""
+        arriving = self._moves(self.bridge_tables, mark)
+        return {(self.task.name, move.giver) for move in arriving if move.taker == self.replica}
+
     def _moves(self, tables: Tables, mark: Mark) -> list[Move]:
         if self.task.kind != "keyed":
             return []
@@ -164,11 +178,12 @@ class Stage(Outlet):
 
     def load(self, handover: Handover) -> None:
         """State has come from a giver, perhaps before the mark that tells of it."""
-        if handover.version > self.bridge_tables[self.task.name].version:
+        task = handover.taker[0]
+        if handover.version > self.bridge_tables[task].version:
             self.early.append(handover)
             return
-        self.sequence.append(Given(handover.state, self.event_time))
-        self.awaited.discard(handover.giver)
+        self.sequence.append(Given(handover.state, self.event_time, task=task))
+        self.awaited.discard((task, handover.giver))
         if not self.awaited:
             held, self.held = self.held, []
             for envelope in held:
@@ -202,8 +217,9 @@ class Stage(Outlet):
         elif isinstance(content, Mark):
             self._mark(content, given)
         else:
-            self.state.take_over(content)
-        self.frames.append(Frame(acknowledged=self.given))
+            owner = self if self.hosted is None or given.task == self.task.name else self.hosted
+            owner.state.take_over(content)
+        self.frames.append(Frame(self, acknowledged=self.given))
 
     def _align_in_worker(self, given: Given) -> None:
         """What the first design did: a worker that sets aside what follows a mark."""
@@ -254,9 +270,11 @@ class Stage(Outlet):
         handles = (self._prepare(mark.epoch),) if self.buffer else ()
         done = Done(mark.epoch, given.valid, None, (file,) if file else (), handles)
         answer = Mark(mark.order, FOREVER if given.watermark == FOREVER else self.latest)
-        self.frames += [Frame(handover=handover) for handover in handovers]
-        self.frames.append(Frame(mark=answer, done=done))
+        self.frames += [Frame(self, handover=handover) for handover in handovers]
+        self.frames.append(Frame(self, mark=answer, done=done))
         self.adopt(mark.order.tables)
+        if self.hosted is not None:
+            self.hosted._mark(mark, Given(mark, answer.watermark, given.valid))
 
     def _hand_over(self, leaving: list[Move], mark: Mark) -> list[Handover]:
         takers = {move.taker for move in leaving if move.giver == self.replica}
@@ -280,6 +298,51 @@ class Stage(Outlet):
         self.world.outside.prepare(handle, self.buffer)
         self.buffer = []
         return handle
+
+    # Chains
+
+    def send(self, envelope: Envelope) -> None:
+        """What is for a task of the same process is worked on at once."""
+        if self._is_inside(envelope.stream):
+            assert self.hosted is not None
+            assert isinstance(envelope.content, Item)
+            self.hosted._item(envelope.content, envelope.watermark)
+        else:
+            super().send(envelope)
+
+    def multicast(self, mark: Mark) -> list[Envelope]:
+        return [envelope for envelope in super().multicast(mark) if not self._is_inside(envelope.stream)]
+
+    def _is_inside(self, stream: int) -> bool:
+        return self.hosted is not None and self.world.graph.streams[stream].receiver == self.hosted.task.name
+
+    @property
+    def is_between_items(self) -> bool:
+        """Whether nothing is under way, in the worker or to another task of its unit."""
+        waiting = (self.sequence, self.frames, self.outbound, self.held, self.awaited, self.early)
+        return self.alive and not any(waiting)
+
+    def join(self, follower: "Stage") -> None:
+        """The head's worker takes over what its follower has; from now on both speak through one bridge."""
+        follower._move_state()
+        follower.frames, follower.outbound = self.frames, self.outbound
+        follower.ledger.clear()
+        self.hosted, follower.host = follower, self
+
+    def part(self) -> None:
+        """The reverse."""
+        follower = self.hosted
+        assert follower is not None
+        follower._move_state()
+        follower.frames, follower.outbound = deque(), deque()
+        self.hosted = follower.host = None
+
+    def _move_state(self) -> None:
+        handed = self.state.hand_over(sorted(self.state.groups))
+        if not self.world.rules.chain_takes_changed:
+            handed = Handed(handed.groups, handed.values, ())
+        self.state = KeyedState([], group_of)
+        self.state.take_over(handed)
 
     def acknowledge(self, number: int) -> None:
         while self.ledger and self.ledger[0][0] <= number:

@@ -231,7 +231,8 @@ class World:
 
     def _load(self, number: int) -> None:
         handover = self.handovers.pop(number)
-        self.stages[handover.taker].load(handover)
+        taker = self.stages[handover.taker]
+        (taker.host or taker).load(handover)
 
     # The driver
 
@@ -287,6 +288,8 @@ class World:
 
     def _happen_kill(self, random: Random) -> None:
         outlet = pick(random, self.outlets())
+        if isinstance(outlet, Stage) and outlet.host is not None:
+            outlet = outlet.host
         if self.graph.exact(outlet.key[0]) and self.rules.exact_death_rolls_back:
             outlet.frames.clear()
             outlet.alive = False
@@ -345,6 +348,26 @@ class World:
         if stage.task.kind == "map" and not (stage.sequence or stage.frames or stage.ledger):
             stage.running = False
 
+    def _happen_chain(self, random: Random) -> None:
+        """Two tasks of a unit share a process, or no longer, between two items."""
+        streams = [s for s in self.graph.streams if s.wiring == "forward"]
+        if not streams:
+            return
+        stream = pick(random, streams)
+        replica = int(random.random() * self.pools[stream.sender])
+        head = self.stages.get((stream.sender, replica))
+        follower = self.stages[stream.receiver, replica]
+        if head is None or not head.is_between_items or not follower.is_between_items:
+            return
+        if head.hosted is not None:
+            head.part()
+        elif head.host is None and follower.hosted is None and self._is_drained(head, follower):
+            head.join(follower)
+
+    def _is_drained(self, head: Stage, follower: Stage) -> bool:
+        under_way = any(link for key, link in self.links.items() if key[:2] == follower.key)
+        return not under_way and not follower.store and follower.epoch == head.epoch
+
     def _happen_compact(self, random: Random) -> None:
         self.driver.compact()
 
@@ -353,9 +376,11 @@ class World:
         if not self.driver.can_order():
             return
         version = next_version(self.driver.tables)
-        owners = {
-            t: [int(random.random() * self.pools[t]) for _ in range(GROUPS)] for t in self.driver.tables
-        }
+        owners: dict[str, list[int]] = {}
+        for task in self.driver.tables:
+            senders = [s.sender for s in self.graph.streams if s.receiver == task and s.wiring == "forward"]
+            dealt = [int(random.random() * self.pools[task]) for _ in range(GROUPS)]
+            owners[task] = owners[senders[0]] if senders else dealt
         self._order({task: table_of(version, replicas) for task, replicas in owners.items()})
 
     def _happen_boundary(self, random: Random) -> None:

@@ -3,6 +3,7 @@
 A group is restored from its newest base and the changes after it, in the order of epochs, whoever wrote them.
 """
 
+import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -12,7 +13,7 @@ import msgspec
 from penstock.epochs.entries import StateFile
 from penstock.epochs.errors import LogError
 from penstock.epochs.sealed import checksum, seal, unseal
-from penstock.epochs.state import Change
+from penstock.epochs.state import Change, Key
 from penstock.epochs.storage import Storage
 from penstock.epochs.tables import ranges
 
@@ -52,9 +53,10 @@ def compact(
     storage: Storage, files: Sequence[StateFile], task: str, groups: Sequence[int], attempt: int
 ) -> StateFile | None:
     """A base in place of all files that say something of these groups. It counts once an entry names it."""
-    latest: dict[bytes, Change] = {}
+    # By the keys themselves: equal ones need not be pickled alike (1 and 1.0, a tuple of equal parts).
+    latest: dict[Key, Change] = {}
     for change in restore(storage, files, task, groups):
-        latest[change.key] = change
+        latest[pickle.loads(change.key)] = change
     epoch = max((file.epoch for file in files if file.task == task), default=None)
     if epoch is None:
         return None

@@ -248,3 +248,21 @@ class EndsAreForgotten(KeyedState):
 )
 def test_it_breaks_without_any_of_these(kind: type[KeyedState]) -> None:
     assert restored_after_a_chain(kind) != {1: [1, "in place"]}
+
+
+def test_equal_keys_are_one_key_though_they_are_pickled_differently() -> None:
+    storage = MemoryStorage()
+    state = KeyedState([0], lambda key: 0)
+    part, twin = "part", "".join(["pa", "rt"])
+    files = []
+    for epoch, keys in enumerate([(1, (part, part)), (1.0, (part, twin))], start=1):
+        for key in keys:
+            assert state.get(key) is None or epoch == 2
+            state.put(key, "known") if epoch == 1 else state.remove(key)
+        file = write_changes(storage, "count", 0, 1, epoch, state.take_changes())
+        assert file is not None
+        files.append(file)
+    base = compact(storage, files, "count", [0], 1)
+    assert base is not None
+    assert read_changes(storage, base) == []
+    assert with_base(files, base) == (base,)

@@ -163,7 +163,7 @@ class Driver:
         """Whether sources that wait for the end of a quiet epoch may read on."""
         return order is not None and not order.last and (self.open is None or self.open.epoch != order.epoch)
 
-    def again_without(self) -> "Driver":
+    def put_to_sleep(self) -> "Driver":
         """This driver as it is now, asleep."""
         asleep = object.__new__(Driver)
         asleep.__dict__.update(self.__dict__)

@@ -275,7 +275,7 @@ class World:
 
     def replace_driver(self) -> None:
         """Another driver takes over; the old one sleeps and does not know it."""
-        self.asleep = self.driver.again_without()
+        self.asleep = self.driver.put_to_sleep()
         self.driver = Driver(self)
         self.begin()
 

@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 JAVA := $(shell find java -name '*.java' 2>/dev/null)
 
-.PHONY: setup bridge demo demo-kafka test test-cluster lint bench faults soak evaluation lock clean
+.PHONY: setup bridge demo demo-kafka test test-cluster epochs lint bench faults soak evaluation lock clean
 
 setup: $(STAMPS)/package bridge
 
@@ -55,6 +55,10 @@ lint: setup
 
 test: lint $(STAMPS)/chromium $(STAMPS)/broker
 	$(BIN)/python -m pytest
+
+# The properties of the epochs' protocol with many more schedules: some minutes.
+epochs: setup
+	PENSTOCK_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/python -m pytest --timeout=3600 tests/epochs
 
 # The tests of the runtime once more, with two executors in processes of their own.
 test-cluster: setup

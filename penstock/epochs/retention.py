@@ -1,0 +1,44 @@
+"""Which files of a checkpoint may go: what no kept entry reaches and no entry to come can name.
+
+Deleted only after an own append, so that who was fenced off deletes nothing that its successor has. Files of
+the own attempt and of a later epoch belong to the next entry; files of a higher attempt to another driver. A
+base that is being written belongs to neither yet: `in_hand` names it.
+"""
+
+from collections.abc import Collection
+
+from penstock.epochs.entries import Entry, written_by
+from penstock.epochs.log import Log, indices, name_of, read_entry
+from penstock.epochs.storage import Storage
+
+STATE_DIRECTORY = "state"
+
+
+def collect(log: Log, *, keep: int, in_hand: Collection[str] = ()) -> list[str]:
+    """Delete what is no longer needed when the last `keep` entries are kept; the names, for the log."""
+    known = indices(log.storage)
+    kept = [index for index in known if index <= log.index][-keep:]
+    entries = [entry for entry in (read_entry(log.storage, index) for index in kept) if entry is not None]
+    if len(entries) < len(kept) or log.index not in kept:
+        return []  # somebody else collects: another driver has gone on, and what it has reached is not known
+    reached = {file.name for entry in entries for file in entry.files}
+    gone = [name_of(index) for index in known if index < kept[0]]
+    gone += [
+        name
+        for name in sorted(log.storage.names(STATE_DIRECTORY))
+        if name not in reached and name not in in_hand and _is_past(name, log.entry)
+    ]
+    for name in gone:
+        log.storage.delete(name)
+    return gone
+
+
+def _is_past(name: str, newest: Entry) -> bool:
+    attempt, epoch = written_by(name)
+    return attempt < newest.attempt or (attempt == newest.attempt and epoch <= newest.epoch)
+
+
+def missing(storage: Storage, entry: Entry) -> list[str]:
+    """Files that an entry names and that are not there."""
+    there = set(storage.names(STATE_DIRECTORY))
+    return [file.name for file in entry.files if file.name not in there]

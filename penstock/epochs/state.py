@@ -1,0 +1,171 @@
+"""What one replica of a task knows, by key group and key, and what of it has changed since the last mark.
+
+A key that was touched counts as changed: whether a value was changed in place cannot be seen. Values are
+pickled at the mark. An item that fails is undone by what `item()` remembered of the keys it touched. A key
+may have an end, which is part of the state; `expire` removes those whose end has come, by the caller's clock.
+"""
+
+import heapq
+import itertools
+import pickle
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from penstock.wire.keys import key_group
+
+Key = Hashable
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """A key with its value, or (a tombstone) None if it is gone; both pickled."""
+
+    group: int
+    key: bytes
+    value: bytes | None
+    until: int | None = None
+
+
+class Handed(msgspec.Struct, frozen=True):
+    """State on its way to another process: all keys of some groups, and which of them no file has yet."""
+
+    groups: tuple[int, ...]
+    values: tuple[Change, ...]
+    changed: tuple[Change, ...]
+
+
+class NotOwnedError(Exception):
+    """An item came to a replica that does not own its key: nothing may go on from there."""
+
+
+class KeyedState:
+    """A dictionary per group."""
+
+    def __init__(self, groups: Iterable[int], group_of: Callable[[Key], int] = key_group) -> None:
+        self._values: dict[int, dict[Key, Any]] = {group: {} for group in groups}
+        self._touched: dict[int, set[Key]] = {}
+        self._until: dict[Key, int] = {}
+        # Ends that may be out of date: `_until` says which of them hold. The numbers are for equal ends.
+        self._ends: list[tuple[int, int, Key]] = []
+        self._numbers = itertools.count()
+        self._group_of = group_of
+        self._before: dict[Key, tuple[bytes | None, int | None]] | None = None
+
+    @property
+    def groups(self) -> set[int]:
+        """What it owns."""
+        return set(self._values)
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """The value of a key, which may be changed in place."""
+        values = self._touch(key)
+        return values.get(key, default)
+
+    def put(self, key: Key, value: Any, until: int | None = None) -> None:
+        """Give a key its value, and an end or none."""
+        self._touch(key)[key] = value
+        self._end(key, until)
+
+    def remove(self, key: Key) -> None:
+        """Forget a key; files remember that it is gone."""
+        self._touch(key).pop(key, None)
+        self._end(key, None)
+
+    def expire(self, now: int) -> None:
+        """Remove every key whose end has come."""
+        while self._ends and self._ends[0][0] <= now:
+            until, _, key = heapq.heappop(self._ends)
+            if self._until.get(key) == until:
+                self.remove(key)
+
+    def items(self) -> Iterator[tuple[Key, Any]]:
+        """All keys and values, to look at."""
+        for values in self._values.values():
+            yield from values.items()
+
+    @contextmanager
+    def item(self) -> Iterator[None]:
+        """Work on one item: if that raises, the state is as it was before."""
+        self._before = {}
+        try:
+            yield
+        except BaseException:
+            for key, (pickled, until) in self._before.items():
+                self._set(self._values[self._group_of(key)], key, pickled, until)
+            raise
+        finally:
+            self._before = None
+
+    def take_changes(self) -> list[Change]:
+        """What has changed since the last call: keys with values, tombstones for those that are gone."""
+        touched, self._touched = self._touched, {}
+        return [self._change(group, key) for group, keys in touched.items() for key in _sorted(keys)]
+
+    def hand_over(self, groups: Iterable[int]) -> Handed:
+        """Give groups away, with all that is known of them."""
+        leaving = tuple(groups)
+        for group in leaving:
+            if group not in self._values:
+                raise NotOwnedError(f"group {group} is to be handed over and is not here")
+        changed = tuple(
+            self._change(group, key) for group in leaving for key in _sorted(self._touched.pop(group, set()))
+        )
+        values = tuple(self._change(group, key) for group in leaving for key in self._values[group])
+        for group in leaving:
+            for key in self._values.pop(group):
+                self._until.pop(key, None)
+        return Handed(leaving, values, changed)
+
+    def take_over(self, handed: Handed) -> None:
+        """Own groups that another process had."""
+        for group in handed.groups:
+            if group in self._values:
+                raise NotOwnedError(f"group {group} has two owners")
+            self._values[group] = {}
+        self.apply(handed.values)
+        for change in handed.changed:
+            self._touched.setdefault(change.group, set()).add(pickle.loads(change.key))
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Take in what a file has; groups of others are left out."""
+        for change in changes:
+            values = self._values.get(change.group)
+            if values is None:
+                continue
+            self._set(values, pickle.loads(change.key), change.value, change.until)
+
+    def _set(self, values: dict[Key, Any], key: Key, pickled: bytes | None, until: int | None) -> None:
+        values.pop(key, None)
+        if pickled is not None:
+            values[key] = pickle.loads(pickled)
+        self._end(key, until)
+
+    def _end(self, key: Key, until: int | None) -> None:
+        if until is None:
+            self._until.pop(key, None)
+        else:
+            self._until[key] = until
+            heapq.heappush(self._ends, (until, next(self._numbers), key))
+
+    def _change(self, group: int, key: Key) -> Change:
+        values = self._values[group]
+        value = pickle.dumps(values[key]) if key in values else None
+        return Change(group, pickle.dumps(key), value, self._until.get(key))
+
+    def _touch(self, key: Key) -> dict[Key, Any]:
+        group = self._group_of(key)
+        values = self._values.get(group)
+        if values is None:
+            raise NotOwnedError(f"key {key!r} is of group {group}, which this replica does not own")
+        if self._before is not None and key not in self._before:
+            pickled = pickle.dumps(values[key]) if key in values else None
+            self._before[key] = (pickled, self._until.get(key))
+        self._touched.setdefault(group, set()).add(key)
+        return values
+
+
+def _sorted(keys: set[Key]) -> list[Key]:
+    """The same order in every run."""
+    return sorted(keys, key=pickle.dumps)

@@ -1,0 +1,127 @@
+"""Files of state: the changes of an epoch, written by a worker, and bases, written from files alone.
+
+A group is restored from its newest base and the changes after it, in the order of epochs, whoever wrote them.
+"""
+
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from penstock.epochs.entries import StateFile
+from penstock.epochs.errors import LogError
+from penstock.epochs.sealed import checksum, seal, unseal
+from penstock.epochs.state import Change, Key
+from penstock.epochs.storage import Storage
+from penstock.epochs.tables import ranges
+
+STATE_VERSION = 1
+
+
+def write_changes(
+    storage: Storage, task: str, replica: int, attempt: int, epoch: int, changes: Sequence[Change]
+) -> StateFile | None:
+    """The file of what changed up to a mark; None if nothing did."""
+    if not changes:
+        return None
+    return _write(storage, task, replica, attempt, epoch, "changes", changes, {c.group for c in changes})
+
+
+def read_changes(storage: Storage, file: StateFile) -> list[Change]:
+    """What a file has; a `LogError` that names it if it is missing or not the one that was committed."""
+    data = storage.read(file.name)
+    if data is None:
+        raise LogError(f"{file.name} is missing, though an entry names it; restore it")
+    content = unseal("state", STATE_VERSION, data, file.name)
+    if checksum(content) != file.checksum:
+        raise LogError(f"{file.name} is not the file that was committed: its checksum is another's")
+    return msgspec.msgpack.decode(content, type=list[Change])
+
+
+def restore(storage: Storage, files: Iterable[StateFile], task: str, groups: Iterable[int]) -> list[Change]:
+    """What to apply, in order, to know of these groups what the files know."""
+    wanted = set(groups)
+    found: list[Change] = []
+    for file, there in _sources(files, task, wanted):
+        found += [change for change in read_changes(storage, file) if change.group in there]
+    return found
+
+
+def compact(
+    storage: Storage, files: Sequence[StateFile], task: str, groups: Sequence[int], attempt: int
+) -> StateFile | None:
+    """A base in place of all files that say something of these groups. It counts once an entry names it."""
+    # By the keys themselves: equal ones need not be pickled alike (1 and 1.0, a tuple of equal parts).
+    latest: dict[Key, Change] = {}
+    for change in restore(storage, files, task, groups):
+        latest[pickle.loads(change.key)] = change
+    epoch = max((file.epoch for file in files if file.task == task), default=None)
+    if epoch is None:
+        return None
+    alive = [change for change in latest.values() if change.value is not None]
+    return _write(storage, task, min(groups), attempt, epoch, "base", alive, set(groups))
+
+
+def with_base(files: Iterable[StateFile], base: StateFile) -> tuple[StateFile, ...]:
+    """The files of an entry that names a base: those of which every group has it instead are left out."""
+    known = [*files, base]
+    return tuple(file for file in known if _needed(file, known))
+
+
+def _needed(file: StateFile, known: Sequence[StateFile]) -> bool:
+    return any(not _is_behind_base(file, known, group) for group in _groups(file))
+
+
+def _is_behind_base(file: StateFile, known: Sequence[StateFile], group: int) -> bool:
+    return any(
+        other.kind == "base" and other.task == file.task and other.has(group) and _order(other) > _order(file)
+        for other in known
+    )
+
+
+def _sources(files: Iterable[StateFile], task: str, groups: set[int]) -> list[tuple[StateFile, set[int]]]:
+    """Files in the order of epochs, each with the groups for which it is read."""
+    known = [file for file in files if file.task == task]
+    read: dict[StateFile, set[int]] = defaultdict(set)
+    for file in known:
+        for group in _groups(file):
+            if group in groups and not _is_behind_base(file, known, group):
+                read[file].add(group)
+    return sorted(read.items(), key=lambda pair: _order(pair[0]))
+
+
+def _order(file: StateFile) -> tuple[int, bool, int, int]:
+    """A base of an epoch stands for the changes of that epoch, too."""
+    return (file.epoch, file.kind == "base", file.attempt, file.replica)
+
+
+def _groups(file: StateFile) -> list[int]:
+    return [group for first, last in file.groups for group in range(first, last + 1)]
+
+
+def _write(
+    storage: Storage,
+    task: str,
+    replica: int,
+    attempt: int,
+    epoch: int,
+    kind: Literal["changes", "base"],
+    changes: Sequence[Change],
+    groups: set[int],
+) -> StateFile:
+    content = msgspec.msgpack.encode(changes)
+    file = StateFile(
+        task=task,
+        replica=replica,
+        attempt=attempt,
+        epoch=epoch,
+        kind=kind,
+        groups=ranges(groups),
+        size=len(content),
+        checksum=checksum(content),
+    )
+    if not storage.create(file.name, seal("state", STATE_VERSION, content)):
+        raise LogError(f"{file.name} is there already: two processes write as one")
+    return file

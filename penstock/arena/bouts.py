@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
@@ -103,12 +102,10 @@ def fight(
     # The oracle's take longest: begun first, they do not hold up the end.
     bouts = [Bout(*of, who, flow) for who in (ORACLE, *entrants) for of, flow in flows.items()]
     found: dict[tuple[str, int, str], Trail | Plan] = {}
-    with _pool(min(processes or os.cpu_count() or 1, len(bouts))) as submit:
-        waiting = {submit(_run, bout, cache): bout for bout in bouts}
-        for done, future in enumerate(as_completed(waiting), start=1):
-            bout = waiting[future]
-            found[bout.workload, bout.seed, bout.who] = future.result()
-            told(bout, done, len(bouts))
+    results = _side_by_side(bouts, cache, min(processes or os.cpu_count() or 1, len(bouts)))
+    for done, (bout, result) in enumerate(results, start=1):
+        found[bout.workload, bout.seed, bout.who] = result
+        told(bout, done, len(bouts))
     is_gentle = {of: gentle(flow) for of, flow in flows.items()}
     plans: dict[tuple[str, int], Plan] = {of: found[*of, ORACLE] for of in flows}  # type: ignore[misc]
     trails: Mapping[tuple[str, int, str], Trail] = found  # type: ignore[assignment]
@@ -134,13 +131,21 @@ def _run(bout: Bout, cache: Path | None) -> Trail | Plan:
         ) from error
 
 
-@contextmanager
-def _pool(processes: int) -> Iterator[Callable[..., Future[Trail | Plan]]]:
-    """Workers that end with this process; when something went wrong, what has not begun is dropped."""
+def _side_by_side(
+    bouts: Sequence[Bout], cache: Path | None, processes: int
+) -> Iterator[tuple[Bout, Trail | Plan]]:
+    """Each with its result as soon as it is there, from workers that end with this process."""
+    if processes < 2:
+        for bout in bouts:
+            yield bout, _run(bout, cache)
+        return
     pool = ProcessPoolExecutor(processes, get_context("spawn"), end_with, (os.getpid(),))
     try:
-        yield pool.submit
+        waiting = {pool.submit(_run, bout, cache): bout for bout in bouts}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
     finally:
+        # When something went wrong, what has not begun is dropped.
         pool.shutdown(cancel_futures=True)
 
 

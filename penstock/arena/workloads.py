@@ -60,11 +60,13 @@ def gentle(flow: FlowModel) -> bool:
 
 
 def _changes_little(curve: Curve, within_s: float, until_s: float) -> bool:
-    times = [time_s for time_s in curve.from_s if time_s < until_s]
-    for time_s in times:
-        later = [curve.at(other) for other in times if time_s <= other <= time_s + within_s]
-        if max(later) >= 1.2 * curve.at(time_s) or min(later) <= 0.8 * curve.at(time_s):
-            return False
+    pieces = [piece for piece in zip(curve.from_s, curve.values, strict=True) if piece[0] < until_s]
+    for number, (_, before) in enumerate(pieces):
+        for begins_s, after in pieces[number + 1 :]:
+            if begins_s > pieces[number + 1][0] + within_s:
+                break
+            if not 0.8 * before < after < 1.2 * before:
+                return False
     return True
 
 

@@ -1,5 +1,7 @@
 """Small flows for the arena's tests."""
 
+import itertools
+
 from penstock.sim.distributions import Gamma
 from penstock.sim.load import Curve
 from penstock.sim.model import ClusterModel, Costs, FlowModel, StreamModel, TaskModel
@@ -34,7 +36,7 @@ def row(
         ),
         TaskModel("sink", "sink", site="out"),
     )
-    hops = list(zip(names, names[1:], strict=False))
+    hops = list(itertools.pairwise(names))
     sequence = [element for a, b in hops for element in (f"{a}->{b}", b)][:-1]
     return FlowModel(
         "row",

@@ -85,12 +85,12 @@ def _under_trace(rates: Sequence[float], length_s: float) -> Callable[[int], Flo
 
 def _papers(*, quick: bool, seeds: tuple[int, ...]) -> list[Workload]:
     models: dict[str, Callable[[], FlowModel]] = {
-        "primetest, long": lambda: primetest.elastic(share=1 / 32, step_s=5.0 if quick else 20.0),
+        "primetest, long": lambda: primetest.elastic(share=1 / 32, step_s=5.0 if quick else 10.0),
         "primetest, short": short_climb,
-        "twitter": lambda: tweets(150.0 if quick else 900.0),
+        "twitter": lambda: tweets(150.0 if quick else 600.0),
         "livestream": lambda: livestream.model(pipelines=4, seconds=60.0 if quick else 180.0),
-        "wordcount, heron": lambda: _slower_steps(wordcount.heron(seconds=200.0 if quick else 800.0)),
-        "wordcount, flink": lambda: _slower_steps(wordcount.flink()),
+        "wordcount, heron": lambda: _slower_steps(wordcount.heron(seconds=200.0 if quick else 400.0)),
+        "wordcount, flink": lambda: _slower_steps(_two_phases()),
         "classifier, row": lambda: _bell(classifier.gaussian(), quick=quick),
         "classifier, restarts": lambda: _bell(classifier.gaussian(restart=True), quick=quick),
         "classifier, branches": lambda: _bell(classifier.branches(), quick=quick),
@@ -181,6 +181,16 @@ def _bell(flow: FlowModel, *, quick: bool) -> FlowModel:
         for task in flow.tasks
     )
     return dataclasses.replace(flow, tasks=tasks, interval_s=10.0, step_s=5.0, seconds=seconds)
+
+
+def _two_phases() -> FlowModel:
+    """DS2's two phases on Flink, shorter."""
+    phases = Curve.steps([(300.0, 2_000.0), (200.0, 1_000.0)])
+    flow = wordcount.flink()
+    tasks = tuple(
+        task if task.load is None else dataclasses.replace(task, load=phases) for task in flow.tasks
+    )
+    return dataclasses.replace(flow, tasks=tasks, seconds=500.0)
 
 
 def _slower_steps(flow: FlowModel) -> FlowModel:

@@ -107,7 +107,7 @@ class NextInterval:
         """More and more replicas where items wait longest, until the interval is held or nothing helps."""
         while not tried.holds and (task := self._most_painful(tried)) is not None:
             now = tried.vector[task]
-            more = min(self._highest[task], now + max(1, now // 4))
+            more = min(self._highest[task], now + max(1, now // 2))
             tried = self._attempt(with_replicas(tried.vector, task, more))
         if tried.holds:
             return tried

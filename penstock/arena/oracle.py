@@ -65,8 +65,10 @@ def find_plan(flow: FlowModel, seed: int, *, width: int = WIDTH) -> Plan:
 
 
 def _plan_with(flow: FlowModel, seed: int, width: int) -> Plan:
-    moments, attempts = _free_changes(flow, seed, width)
-    if flow.cluster.restart_s is not None and moments:
+    restarts = flow.cluster.restart_s is not None
+    # Where nothing may change, this only tells where to begin.
+    moments, attempts = _free_changes(flow, seed, 1 if restarts else width)
+    if restarts and moments:
         moments, more = _no_changes(flow, seed, moments)
         attempts += more
     return Plan(moments, {stream.name: stream.lifetime_ms for stream in flow.streams}, attempts)

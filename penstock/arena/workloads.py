@@ -89,7 +89,7 @@ def _papers(*, quick: bool, seeds: tuple[int, ...]) -> list[Workload]:
         "primetest, short": short_climb,
         "twitter": lambda: tweets(150.0 if quick else 600.0),
         "livestream": lambda: livestream.model(pipelines=4, seconds=60.0 if quick else 180.0),
-        "wordcount, heron": lambda: _slower_steps(wordcount.heron(seconds=200.0 if quick else 400.0)),
+        "wordcount, heron": lambda: _slower_steps(wordcount.heron(seconds=120.0 if quick else 400.0)),
         "wordcount, flink": lambda: _slower_steps(_two_phases()),
         "classifier, row": lambda: _bell(classifier.gaussian(), quick=quick),
         "classifier, restarts": lambda: _bell(classifier.gaussian(restart=True), quick=quick),

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
+from penstock.arena.entrants import EntrantError
 from penstock.bench.checkout import CheckoutError
 from penstock.bench.registry import UnknownBenchError
 from penstock.cli.flow_options import FlowOptionError
@@ -49,6 +50,7 @@ def user_errors(console: Console) -> Iterator[None]:
         FlowOptionError,
         FlowError,
         DurationError,
+        EntrantError,
         LoadError,
         MissingExtraError,
         ModelError,

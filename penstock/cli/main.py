@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import (
+    arena,
     bench,
     decide,
     demo,
@@ -72,5 +73,6 @@ app.command("soak")(soak.command)
 app.command("evaluate")(evaluate.command)
 app.command("decide")(decide.command)
 app.command("simulate")(simulate.command)
+app.command("arena")(arena.command)
 app.command("list")(list_known.command)
 app.command("doctor")(doctor.command)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.policy.held import Judge
-from penstock.sim.actuator import Actuator
+from penstock.sim.actuator import Actuator, Change
 from penstock.sim.cluster import Cluster
 from penstock.sim.latencies import Latencies
 from penstock.sim.network import Network
@@ -16,6 +17,8 @@ from penstock.sim.observation import snapshot_of
 from penstock.sim.stage import Probe
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.policy.decision import Decision
     from penstock.sim.model import FlowModel
     from penstock.stats.snapshot import ConstraintSpec, Snapshot
@@ -87,6 +90,19 @@ class SimulatedEngine:
         if decision.chains:
             self._network.chain(decision.chains)
         self._actuator.want(decision.parallelism, self._network.replicas, self.now_s)
+
+    def place(self, replicas: Mapping[str, int]) -> None:
+        """These numbers of replicas from now on, at once: what a change would be that was decided in time."""
+        changed = {name: n for name, n in replicas.items() if n != self._network.replicas[name]}
+        if changed:
+            self._network.change(Change(self.now_s, changed), self.now_s)
+
+    def fork(self) -> SimulatedEngine:
+        """The same flow at the same moment with the same luck to come, to be run on by itself."""
+        flow = self.flow
+        curves = [*(task.load for task in flow.tasks), *(stream.ratio for stream in flow.streams)]
+        shared = [flow, flow.cluster, *flow.tasks, *flow.streams, *flow.constraints, *curves, self.last]
+        return copy.deepcopy(self, {id(one): one for one in shared if one is not None})
 
     def boundary(self) -> None:
         """None ever: no batches are modelled, and a restart is a load that policies must cope with."""

@@ -35,6 +35,8 @@ WRONG = [
     ["soak", "--trace", "missing.csv"],
     ["soak", "--for", "a while"],
     ["evaluate", "--only", "nothing"],
+    ["arena", "--policy", "nobody"],
+    ["arena", "--only", "nothing"],
     ["evaluate", "--no-run", "--out", "missing"],
 ]
 

@@ -1,0 +1,1 @@
+"""Policies against each other, and against an oracle that knows what comes, on the simulated engine."""

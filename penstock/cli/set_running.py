@@ -24,6 +24,7 @@ class Mode(StrEnum):
 
     ON = "on"
     RECOMMEND = "recommend"
+    OFF = "off"
 
 
 def command(
@@ -43,7 +44,7 @@ def command(
         typer.Option("--bound", metavar="CONSTRAINT=TIME", help="Hold a constraint to another bound."),
     ] = None,
     policy: Annotated[
-        Mode | None, typer.Option(help="Carry out what the policy decides, or only show it.")
+        Mode | None, typer.Option(help="Carry out what the policy decides, only show it, or do not ask it.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -54,7 +55,7 @@ def command(
             replicas=assigned("--replicas", replicas or (), _whole),
             lifetimes_ms=assigned("--lifetime", lifetimes or (), milliseconds),
             bounds_ms=assigned("--bound", bounds or (), milliseconds),
-            applies=None if policy is None else policy is Mode.ON,
+            policy=None if policy is None else policy.value,
         )
         if wanted == Set():
             raise typer.BadParameter(

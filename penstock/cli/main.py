@@ -6,6 +6,7 @@ import typer
 
 from penstock.cli import (
     bench,
+    dashboard,
     decide,
     demo,
     demo_kafka,
@@ -64,6 +65,7 @@ app.command("replay-dead-letters")(replay_dead_letters.command)
 app.command("explain")(explain.command)
 app.command("graph")(graph.command)
 app.command("report")(report.command)
+app.command("dashboard")(dashboard.command)
 app.command("demo")(demo.command)
 app.command("demo-kafka")(demo_kafka.command)
 app.command("bench")(bench.command)

@@ -86,10 +86,10 @@ class Browser:
         return page
 
     def close(self) -> None:
-        """End it."""
+        """End it, with all its processes."""
+        self.call("Browser.close")
+        self._process.wait(30)
         os.close(self._out)
-        self._process.terminate()
-        self._process.wait(20)
         os.close(self._in)
 
 

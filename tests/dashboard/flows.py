@@ -8,6 +8,7 @@ from penstock.control.decision_log import Entry
 from penstock.control.engine import Effect
 from penstock.control.loop import Cycle
 from penstock.control.recording import Recorder
+from penstock.dashboard.live import Stopped
 from penstock.observe.reported import Reported
 from penstock.observe.view import View
 from penstock.policy.decision import Reason, Refusal
@@ -91,7 +92,7 @@ class WatchedJob(FakeJob):
         super().__init__()
         self.control = WatchedControl()
         self.recent_progress = [{"time_s": BEGAN_S, "batch": 3, "tasks": {}}]
-        self.stopped: list[object] = []
+        self.stopped: list[Stopped] = []
 
     def view(self, *, with_cpu: bool = True) -> View:
         """Of the flow as it is set now."""
@@ -116,6 +117,6 @@ class WatchedJob(FakeJob):
         """What was set."""
         return list(self.logged)
 
-    def outages(self) -> list[object]:
+    def outages(self) -> list[Stopped]:
         """When it did not run."""
         return self.stopped

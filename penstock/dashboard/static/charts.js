@@ -65,7 +65,7 @@ export class Chart {
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, y: false },
       scales: { x: { time: Boolean(dated) }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.08] } },
-      axes: [axis, { ...axis, size: 56 }],
+      axes: [dated ? axis : { ...axis, values: (_, splits) => splits.map((at) => `${at} s`) }, { ...axis, size: 56 }],
       hooks: {
         draw: [(plot) => this.mark(plot)],
         ready: [(plot) => plot.over.addEventListener("click", () => {
@@ -83,6 +83,7 @@ export class Chart {
     ctx.save();
     ctx.strokeStyle = colour("text");
     ctx.lineWidth = devicePixelRatio;
+    ctx.setLineDash([]);
     ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
     ctx.restore();
   }

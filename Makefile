@@ -82,7 +82,7 @@ evaluation: setup
 # Run after changing the dependencies in pyproject.toml; the lock file must not depend on this machine.
 lock: $(STAMPS)/python
 	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links \
-		--extra apps --extra arrow --extra kafka --extra livestream --extra metrics --extra report --extra bench --extra dev --output-file requirements.lock pyproject.toml
+		--extra apps --extra arrow --extra dashboard --extra kafka --extra livestream --extra metrics --extra report --extra bench --extra dev --output-file requirements.lock pyproject.toml
 
 clean:
 	rm -rf build dist penstock/spark/jars penstock/bench/jars .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

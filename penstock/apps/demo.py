@@ -17,6 +17,7 @@ from penstock.apps.demo_calibration import LIFETIME, NEEDED, Rates, calibrate
 from penstock.apps.demo_view import Outcome, draw, live_view, second_line, summary_table
 from penstock.apps.primetest import prime_flow, profile
 from penstock.apps.tally import OVERDUE_S, Tally
+from penstock.dashboard.server import dashboard_address
 from penstock.io.schedule import Schedule
 from penstock.processes import cpu_s
 from penstock.testing import Ledger
@@ -96,11 +97,20 @@ class Watch:
         )
 
 
-def demo(seconds: float, picture: Path, console: Console, rates: Rates | None = None) -> Outcome:
+def demo(
+    seconds: float,
+    picture: Path,
+    console: Console,
+    rates: Rates | None = None,
+    *,
+    dashboard: str | int | None = None,
+) -> Outcome:
     """Run it, show it, and return what it came to; Ctrl-C ends it early, in order.
 
     Without `rates` those that suit this machine are found out first.
     """
+    if dashboard is not None:
+        dashboard_address(dashboard)  # what is wrong is told before the machine is tried
     console.print("starting Spark, and finding out what this machine carries ...")
     if rates is None:
         with console.status("") as status:
@@ -122,7 +132,9 @@ def demo(seconds: float, picture: Path, console: Console, rates: Rates | None = 
             work="rate_limited",
             items_per_s=rates.tester_per_s,
         )
-        job = penstock.run(flow, settings=SETTINGS, interval=INTERVAL)
+        job = penstock.run(flow, settings=SETTINGS, interval=INTERVAL, dashboard=dashboard)
+        if job.dashboard_url is not None:
+            console.print(f"dashboard at {job.dashboard_url}", markup=False, soft_wrap=True)
         watch = Watch(job, schedule, Arrivals(ledger))
         try:
             _show(watch, rates, console)

@@ -86,7 +86,9 @@ def command(
     for run, used in zip(runs, deciding, strict=True):
         decider = Decider(used)
         for one in run.snapshots:
-            decision = decider.decide(one.snapshot, one.stood_still_ms if as_run else None)
+            decision = decider.decide(
+                one.snapshot, one.stood_still_ms if as_run else None, is_asked=one.is_asked or not as_run
+            )
             typer.echo(encode_decision(decision).decode())
             if explain:
                 typer.echo(explain_decision(one.snapshot, decision))

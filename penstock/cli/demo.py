@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from penstock.apps.demo import demo
-from penstock.cli.errors import FAILED
+from penstock.cli.errors import FAILED, user_errors
 
 
 def command(
@@ -15,8 +15,13 @@ def command(
     picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path(
         "penstock-demo/primetest.png"
     ),
+    dashboard: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Show the flow in a browser; loopback without a host."),
+    ] = None,
 ) -> None:
     """PrimeTest on real Spark for about a minute: live table, summary, picture; exit 1 if items are lost."""
-    outcome = demo(seconds, picture.resolve(), Console())
+    with user_errors(Console(stderr=True)):
+        outcome = demo(seconds, picture.resolve(), Console(), dashboard=dashboard)
     if outcome.lost or outcome.duplicated:
         raise typer.Exit(FAILED)

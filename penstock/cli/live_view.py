@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.control_view import control_view
+from penstock.control.status import manner
 from penstock.durations import format_ms
 from penstock.operate.protocol import FlowNow, Greeting, TaskNow
 
@@ -33,8 +34,8 @@ def live_headline(greeting: Greeting, now: FlowNow) -> Iterator[str]:
     if now.control is None:
         yield "no policy: nothing is adapted, constraints are not measured"
     else:
-        mode = "" if now.control.applies else ", only recommending"
-        yield f"policy {now.control.policy}{mode}, every {format_ms(now.control.interval_s * 1000)}"
+        every = format_ms(now.control.interval_s * 1000)
+        yield f"policy {now.control.policy}{manner(now.control)}, every {every}"
         if now.control.problem is not None:
             yield now.control.problem
     if paused := [task.name for task in now.tasks if task.paused]:

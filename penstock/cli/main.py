@@ -7,6 +7,7 @@ import typer
 from penstock.cli import (
     arena,
     bench,
+    dashboard,
     decide,
     demo,
     demo_kafka,
@@ -65,6 +66,7 @@ app.command("replay-dead-letters")(replay_dead_letters.command)
 app.command("explain")(explain.command)
 app.command("graph")(graph.command)
 app.command("report")(report.command)
+app.command("dashboard")(dashboard.command)
 app.command("demo")(demo.command)
 app.command("demo-kafka")(demo_kafka.command)
 app.command("bench")(bench.command)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.cli.errors import FAILED, tell_error
+from penstock.control.status import manner
 from penstock.operate.client import ANSWER_S, Call, NoAnswerError, Running, find
 from penstock.operate.place import PlaceError
 from penstock.operate.protocol import AskStatus, FlowNow, ProtocolError
@@ -62,4 +63,4 @@ def _table(seen: list[tuple[Running, FlowNow]]) -> Table:
 def _policy(now: FlowNow) -> str | None:
     if now.control is None:
         return None
-    return now.control.policy if now.control.applies else f"{now.control.policy}, recommends"
+    return f"{now.control.policy}{manner(now.control)}"

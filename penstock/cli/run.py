@@ -76,6 +76,10 @@ def command(
         str | None,
         typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus; loopback without a host."),
     ] = None,
+    dashboard: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Show the flow in a browser; loopback without a host."),
+    ] = None,
     restarts: Annotated[
         int, typer.Option(help="How often in ten minutes it is started again if Spark fails.")
     ] = MOST,
@@ -109,11 +113,14 @@ def command(
             recommend=recommend,
             recording=recording,
             metrics=metrics,
+            dashboard=dashboard,
             shrink_pools_after=shrink_pools_after,
         )
         try:
             if job.metrics_url is not None:
                 console.print(f"metrics at {job.metrics_url}", markup=False)
+            if job.dashboard_url is not None:
+                console.print(f"dashboard at {job.dashboard_url}", markup=False, soft_wrap=True)
             _watch(job, console, told, limit_s)
             if told.is_set():
                 console.print("stopping: what is under way is brought to its end")

@@ -24,6 +24,7 @@ class Mode(StrEnum):
 
     ON = "on"
     RECOMMEND = "recommend"
+    OFF = "off"
 
 
 def command(
@@ -50,7 +51,7 @@ def command(
         typer.Option("--resume", metavar="SOURCE", help="Let a source read on that was paused."),
     ] = None,
     policy: Annotated[
-        Mode | None, typer.Option(help="Carry out what the policy decides, or only show it.")
+        Mode | None, typer.Option(help="Carry out what the policy decides, only show it, or do not ask it.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -61,9 +62,9 @@ def command(
             replicas=assigned("--replicas", replicas or (), _whole),
             lifetimes_ms=assigned("--lifetime", lifetimes or (), milliseconds),
             bounds_ms=assigned("--bound", bounds or (), milliseconds),
-            applies=None if policy is None else policy is Mode.ON,
             pause=pause or [],
             resume=resume or [],
+            policy=None if policy is None else policy.value,
         )
         if wanted == Set():
             raise typer.BadParameter(

@@ -17,7 +17,7 @@ from penstock.cli.errors import user_errors
 from penstock.cli.live_view import live_view
 from penstock.cli.running import asked
 from penstock.control.decision_log import Entry
-from penstock.control.status import FlowStatus, read_status
+from penstock.control.status import FlowStatus, manner, read_status
 from penstock.operate.client import find
 from penstock.operate.protocol import AskStatus, FlowNow
 
@@ -87,8 +87,7 @@ def _list_decisions(status: FlowStatus, last: int, console: Console) -> None:
 
 def headline(status: FlowStatus, now_s: float) -> Iterator[str]:
     """The state in a sentence or two, with doubts where they are due."""
-    mode = "" if status.applies else ", only recommending"
-    yield f"{status.flow}: {status.state}, {status.message}; policy {status.policy}{mode}"
+    yield f"{status.flow}: {status.state}, {status.message}; policy {status.policy}{manner(status)}"
     silent_s = now_s - status.at_s
     if status.state in ("running", "draining") and silent_s > _SILENT_INTERVALS * status.interval_s + _LATE_S:
         yield f"it has said nothing for {silent_s:.0f} s: it was probably killed, or its controller is stuck"

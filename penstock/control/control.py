@@ -6,6 +6,9 @@ import time
 from collections import deque
 from typing import Protocol
 
+import msgspec
+
+from penstock.control.by_hand import Mode
 from penstock.control.control_plan import ControlPlan
 from penstock.control.decision_log import Entry
 from penstock.control.flow_engine import FlowEngine, Steered
@@ -97,14 +100,29 @@ class Control:
         """Whether what is decided is carried out."""
         return not self._engine.only_recommend
 
-    def set_applies(self, applies: bool) -> None:  # noqa: FBT001 - the value of a switch
-        """Carry decisions out from now on, or only recommend; one made to recommend stays so."""
-        if applies and self._plan.recommend:
+    @property
+    def mode(self) -> Mode:
+        """Whether decisions are carried out, only recommended, or not made."""
+        if not self._controller.asks:
+            return "off"
+        return "on" if self.applies else "recommend"
+
+    def set_mode(self, mode: Mode) -> None:
+        """From the next decision on; one that was started to recommend never carries anything out."""
+        if mode == "on" and self._plan.recommend:
             raise FlowError(
                 f'flow "{self._job.layout.graph.name}" was started to be given recommendations only, without'
                 " the guards of decisions that are carried out; start it again without --recommend"
             )
-        self._engine.only_recommend = not applies
+        self._engine.only_recommend = mode != "on"
+        self._controller.asks = mode != "off"
+
+    def numbered(self, entry: Entry) -> Entry:
+        """What somebody decided by hand, with the number of the interval of now; it is recorded."""
+        entry = msgspec.structs.replace(entry, number=self._controller.number)
+        if self._recorder is not None:
+            self._recorder.write_decision(entry)
+        return entry
 
     def join(self, timeout_s: float | None = None) -> None:
         """Wait until the job, and with it the control, is over."""
@@ -142,6 +160,7 @@ class Control:
             message=status.message,
             policy=plan.name,
             applies=self.applies,
+            mode=self.mode,
             interval_s=plan.interval_s,
             at_s=time.time(),
             problem=self.problem,

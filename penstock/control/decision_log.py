@@ -22,13 +22,18 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One decision in the log; `observed` is absent for the last one of a run."""
+    """One decision in the log; `observed` is absent for the last one of a run.
+
+    `by` says who made it if that was no policy: "penstock set", or the dashboard. `number` is then that of
+    the interval in which it was made.
+    """
 
     number: int
     at_s: float
     decision: Decision
     effect: Effect | None = None
     observed: Observed | None = None
+    by: str | None = None
 
 
 def observed_in(snapshot: Snapshot) -> Observed:

@@ -40,7 +40,8 @@ class Controller(Generic[M]):
     """Drives one engine with one policy.
 
     `clock` says what time it is for the record, in seconds since 1970. `monotonic` is the clock by which the
-    engine tells when boundaries ended; without it both are the same, as in the simulator.
+    engine tells when boundaries ended; without it both are the same, as in the simulator. As long as `asks`
+    is False the policy is off: intervals are recorded, and nothing is decided about them.
     """
 
     def __init__(
@@ -60,6 +61,12 @@ class Controller(Generic[M]):
         self._recorder = recorder
         self._number = 0 if recorder is None else recorder.first_number
         self._settling = Settling()
+        self.asks = True
+
+    @property
+    def number(self) -> int:
+        """Of the interval that has not ended yet."""
+        return self._number
 
     def turn(self) -> Cycle | None:
         """One interval; None when the engine has nothing more to show."""
@@ -71,9 +78,12 @@ class Controller(Generic[M]):
         self._settling.note(self._engine.boundary())
         stood_still_ms = self._settling.stood_still_ms(snapshot.interval_s, self._monotonic())
         number, at_s = self._number, self._clock()
+        is_asked = self.asks
         if self._recorder is not None:
-            self._recorder.write_snapshot(snapshot, at_s=at_s, stood_still_ms=stood_still_ms)
-        decision = self._decider.decide(snapshot, stood_still_ms)
+            self._recorder.write_snapshot(
+                snapshot, at_s=at_s, stood_still_ms=stood_still_ms, is_asked=is_asked
+            )
+        decision = self._decider.decide(snapshot, stood_still_ms, is_asked=is_asked)
         self._number += 1
         self.log.decided(number, at_s, decision)
         effect = self._engine.apply(decision)

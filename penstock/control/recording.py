@@ -10,6 +10,7 @@ the file, from 0, and so still join decisions to snapshots when a killed run lef
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -56,19 +57,34 @@ class Recorder(AbstractContextManager["Recorder"]):
         self._snapshots = _appended(self.path)
         self._decisions = _appended(decisions_path(self.path))
         self._snapshots.write_line(encode_header(header))
+        self._is_closed = False
+        self._lock = threading.Lock()  # what is decided by hand comes from other threads
 
-    def write_snapshot(self, snapshot: Snapshot, *, at_s: float, stood_still_ms: float | None = None) -> None:
+    def write_snapshot(
+        self,
+        snapshot: Snapshot,
+        *,
+        at_s: float,
+        stood_still_ms: float | None = None,
+        is_asked: bool = True,
+    ) -> None:
         """Add what an interval showed, when it ended, and how long the sources stood still at a boundary."""
-        recorded = RecordedSnapshot(snapshot=snapshot, at_s=at_s, stood_still_ms=stood_still_ms)
+        recorded = RecordedSnapshot(
+            snapshot=snapshot, at_s=at_s, stood_still_ms=stood_still_ms, is_asked=is_asked
+        )
         self._snapshots.write_line(encode_recorded(recorded))
 
     def write_decision(self, entry: Entry) -> None:
-        """Add the decision on the snapshot of the same number."""
-        self._decisions.write_line(msgspec.json.encode(entry))
+        """Add the decision on the snapshot of the same number, or one that somebody made by hand."""
+        with self._lock:
+            if not self._is_closed:
+                self._decisions.write_line(msgspec.json.encode(entry))
 
     def close(self) -> None:
-        self._snapshots.close()
-        self._decisions.close()
+        with self._lock:
+            self._is_closed = True
+            self._snapshots.close()
+            self._decisions.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -106,7 +122,12 @@ def read_header(path: Path | str) -> RecordingHeader | None:
 
 
 def read_decisions(path: Path | str) -> Iterator[Entry]:
-    """The entries of the decision log that belongs to the recording `path`."""
+    """What policies decided in the recording `path`."""
+    return (entry for entry in read_log(path) if entry.by is None)
+
+
+def read_log(path: Path | str) -> Iterator[Entry]:
+    """All of the decision log that belongs to the recording `path`, with what was decided by hand."""
     return _decoded(decisions_path(path), msgspec.json.Decoder(Entry).decode)
 
 

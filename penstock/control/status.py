@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.control.by_hand import Mode
 from penstock.control.decision_log import Entry
 from penstock.control.recording import (
     RecordingError,
@@ -30,11 +31,19 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     policy: str
     applies: bool
+    mode: Mode = "on"
     interval_s: float
     at_s: float
     problem: str | None = None
     snapshot: Snapshot | None = None
     decisions: list[Entry] = []
+
+
+def manner(status: FlowStatus) -> str:
+    """How its policy is used, to be put behind its name; nothing if its decisions are carried out."""
+    if status.mode == "off":
+        return ", off"
+    return "" if status.applies else ", only recommending"
 
 
 def status_path(recording: Path) -> Path:

@@ -1,9 +1,11 @@
 """What a driver answers: the status of its flow, changes of its settings, and its end."""
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.durations import DurationError, format_ms
+from penstock.control.by_hand import entry_by_hand
+from penstock.durations import DurationError
 from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.layers import Layout
 from penstock.operate.ports import Operated
@@ -28,8 +30,9 @@ _EFFECT_S = 5.0
 class Commands:
     """Carries commands out, in whatever thread they come."""
 
-    def __init__(self, job: Operated) -> None:
+    def __init__(self, job: Operated, by: str = "penstock set") -> None:
         self._job = job
+        self._by = by
 
     def answer(self, request: Request) -> Answer:
         """What was asked for, or why not."""
@@ -88,27 +91,30 @@ class Commands:
         job, control = self._job, self._job.control
         before, layout, lifetimes_ms = job.metrics(), job.layout, job.lifetimes_ms()
         _check(layout, wanted)
-        applied = None if control is None else control.applies
-        if wanted.applies is not None:
+        mode = None if control is None else control.mode
+        if wanted.policy is not None:
             if control is None:
                 raise FlowError(f'flow "{layout.graph.name}" runs without a policy; start it with one')
-            control.set_applies(wanted.applies)  # first, or it may undo the rest at once
+            control.set_mode(wanted.policy)  # first, or it may undo the rest at once
         try:
             gap_ms = self._turned(layout, wanted)
         except Exception:
-            if control is not None and applied is not None:
-                control.set_applies(applied)
+            if control is not None and mode is not None:
+                control.set_mode(mode)
             raise
         bounds_ms = {one.name: one.latency_ms for one in layout.graph.constraints}
-        changes = [
-            *(f"{task}: {before.tasks[task].active} -> {n} replicas" for task, n in wanted.replicas.items()),
-            *_durations("lifetime", lifetimes_ms, wanted.lifetimes_ms),
-            *_durations("bound", bounds_ms, wanted.bounds_ms),
-        ]
-        changes += [f"{source}: paused" for source in wanted.pause]
-        changes += [f"{source}: reads on" for source in wanted.resume]
-        if wanted.applies is not None:
-            changes.append(f"policy: {'on' if wanted.applies else 'only recommends'}")
+        entry = entry_by_hand(
+            self._by,
+            time.time(),
+            "none" if control is None else control.status().policy,
+            replicas={task: (before.tasks[task].active, n) for task, n in wanted.replicas.items()},
+            lifetimes_ms={name: (lifetimes_ms[name], new) for name, new in wanted.lifetimes_ms.items()},
+            bounds_ms={name: (bounds_ms[name], new) for name, new in wanted.bounds_ms.items()},
+            paused={source: source in wanted.pause for source in (*wanted.pause, *wanted.resume)},
+            mode=None if mode is None or wanted.policy is None else (mode, wanted.policy),
+        )
+        job.log_by_hand(entry)
+        changes = [reason.why for reason in entry.decision.reasons]
         return Changed(
             changes=changes,
             gap_ms=gap_ms or 0.0,
@@ -133,7 +139,7 @@ class Commands:
         control = self._job.control
         if control is None or not control.applies or not (wanted.replicas or wanted.lifetimes_ms):
             return None
-        return "its policy is on and may change this again; --policy recommend lets it stay"
+        return "its policy is on and may change this again; set it to recommend, and this stays"
 
     def _stop(self, timeout_s: float) -> Answer:
         drained = self._job.stop(timeout_s)
@@ -186,9 +192,3 @@ def _check(layout: Layout, wanted: Set) -> None:
         graph.source(source)
         if source in wanted.pause and source in wanted.resume:
             raise FlowError(f'source "{source}" of flow "{graph.name}" cannot be paused and resumed at once')
-
-
-def _durations(what: str, before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:
-    return [
-        f"{name}: {what} {format_ms(before[name])} -> {format_ms(value)}" for name, value in after.items()
-    ]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from penstock.control.by_hand import Mode
+from penstock.control.decision_log import Entry
 from penstock.control.status import FlowStatus
 from penstock.durations import Duration
 from penstock.flow.layers import Layout
@@ -18,8 +20,13 @@ class Deciding(Protocol):
         """Whether decisions are carried out."""
         ...
 
-    def set_applies(self, applies: bool) -> None:  # noqa: FBT001 - the value of a switch
-        """Carry decisions out from now on, or only recommend."""
+    @property
+    def mode(self) -> Mode:
+        """Whether decisions are carried out, only recommended, or not made."""
+        ...
+
+    def set_mode(self, mode: Mode) -> None:
+        """From the next decision on."""
         ...
 
     def status(self) -> FlowStatus:
@@ -106,6 +113,10 @@ class Operated(Protocol):
 
     def set_bound(self, constraint: str, bound: Duration) -> None:
         """Hold a constraint to another bound."""
+        ...
+
+    def log_by_hand(self, entry: Entry) -> None:
+        """What was changed by hand is a decision, and logged."""
         ...
 
     def stop(self, timeout: Duration) -> Drained | None:

@@ -9,6 +9,7 @@ Whoever connects is greeted; then every request is a line, and its answer is a l
 
 import msgspec
 
+from penstock.control.by_hand import Mode
 from penstock.control.status import FlowStatus
 from penstock.observe.progress import State
 
@@ -39,16 +40,16 @@ class AskStatus(msgspec.Struct, frozen=True, tag_field="do", tag="status"):
 class Set(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="do", tag="set"):
     """Change replicas by task, lifetimes of batches by stream, bounds by constraint: all or nothing.
 
-    `pause` and `resume` name sources. `applies` says whether what the policy decides is carried out, or only
-    recommended; None leaves it.
+    `pause` and `resume` name sources. `policy` says whether what the policy decides is carried out, only
+    recommended, or not even asked for; None leaves it.
     """
 
     replicas: dict[str, int] = {}
     lifetimes_ms: dict[str, float] = {}
     bounds_ms: dict[str, float] = {}
-    applies: bool | None = None
     pause: list[str] = []
     resume: list[str] = []
+    policy: Mode | None = None
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="stop"):

@@ -47,11 +47,12 @@ def marks(history: History) -> list[Mark]:
     found: list[Mark] = []
     for number, (snapshot, at_s) in enumerate(zip(history.snapshots, history.ends_s, strict=True)):
         if number in history.decided:
-            found += _marks(snapshot, history.decided[number], at_s)
+            found += marks_of(snapshot, history.decided[number], at_s)
     return found
 
 
-def _marks(snapshot: Snapshot, entry: Entry, at_s: float) -> Iterator[Mark]:
+def marks_of(snapshot: Snapshot, entry: Entry, at_s: float) -> Iterator[Mark]:
+    """What one decision changed in the flow that a snapshot shows."""
     decision = entry.decision
     for name, count in decision.parallelism.items():
         before = snapshot.tasks[name].parallelism

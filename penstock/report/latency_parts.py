@@ -32,14 +32,15 @@ def latency_parts(snapshot: Snapshot, constraint: ConstraintSpec) -> list[Part] 
             service_ms = task_latency_ms(snapshot.tasks[element])
             found = None if service_ms is None else [Part(element, "service", service_ms)]
         else:
-            found = _on_the_way(snapshot, element)
+            found = stream_parts(snapshot, element)
         if found is None:
             return None
         parts += found
     return parts
 
 
-def _on_the_way(snapshot: Snapshot, name: str) -> list[Part] | None:
+def stream_parts(snapshot: Snapshot, name: str) -> list[Part] | None:
+    """Of one stream, on the way to its receiver; None when it was not measured."""
     stream = snapshot.stream(name)
     latency_ms = finite(stream.latency_ms)
     if latency_ms is None:

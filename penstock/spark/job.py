@@ -1,16 +1,20 @@
 """The handle of a running flow."""
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from penstock import processes
+from penstock.control.by_hand import KEPT
 from penstock.control.control import Control
 from penstock.control.control_plan import ControlPlan
 from penstock.control.decision_log import Entry
 from penstock.control.engine import Boundary
+from penstock.dashboard.live import LiveFlow
+from penstock.dashboard.server import DashboardServer, dashboard_address
 from penstock.durations import Duration, milliseconds, seconds
 from penstock.flow.errors import JobFailed
 from penstock.flow.layers import Layout
@@ -43,6 +47,8 @@ class Job:
         self._view = self.view()
         self._control: Control | None = None
         self._metrics_url: str | None = None
+        self._dashboard_url: str | None = None
+        self._by_hand: deque[Entry] = deque(maxlen=KEPT)
 
     @property
     def name(self) -> str:
@@ -84,6 +90,11 @@ class Job:
     def metrics_url(self) -> str | None:
         """Where Prometheus scrapes the flow, if it does."""
         return self._metrics_url
+
+    @property
+    def dashboard_url(self) -> str | None:
+        """Where the flow is seen in a browser, if it is, with the token by which it may be steered there."""
+        return self._dashboard_url
 
     @property
     def last_progress(self) -> dict[str, Any] | None:
@@ -145,6 +156,14 @@ class Job:
         """What its policy decided and what came of it, oldest first; none without a policy."""
         return [] if self._control is None else self._control.decisions()
 
+    def by_hand(self) -> list[Entry]:
+        """What people changed while it ran, oldest first: in another terminal, or from the dashboard."""
+        return list(self._by_hand)
+
+    def log_by_hand(self, entry: Entry) -> None:
+        """A change that somebody made is a decision in the log, and in the recording if there is one."""
+        self._by_hand.append(entry if self._control is None else self._control.numbered(entry))
+
     def keep_constraints(self, plan: ControlPlan) -> None:
         """Let a controller decide about it from now on; it ends with the flow. `penstock.run` calls this."""
         self._control = Control(self, plan)
@@ -161,9 +180,9 @@ class Job:
         """What was measured since the last call, `interval_s` seconds ago, as a policy reads it."""
         return self._view.snapshot(interval_s)
 
-    def view(self) -> View:
-        """For somebody who looks at intervals of their own."""
-        cpu_s = processes.cpu_s if self._supervisor.bridge.is_local else None
+    def view(self, *, with_cpu: bool = True) -> View:
+        """For somebody who looks at intervals of their own; CPU is dear to measure."""
+        cpu_s = processes.cpu_s if with_cpu and self._supervisor.bridge.is_local else None
         return View(self._supervisor.reported, self._supervisor.present, cpu_s)
 
     def serve_metrics(self, address: str | int) -> str:
@@ -175,6 +194,25 @@ class Job:
         server = MetricsServer(self, address)
         self._supervisor.kept.callback(server.close)
         self._metrics_url = server.url
+        return server.url
+
+    def serve_dashboard(self, address: str | int) -> str:
+        """Show the flow in a browser at `[HOST:]PORT`, this machine only without a host; the URL.
+
+        `dashboard_url` is the same with the token that steering takes. Port 0 takes any that is free. Needs
+        the extra `dashboard`; ends with the flow.
+        """
+        self._supervisor.check_running()
+        dashboard_address(address)
+        watched = LiveFlow(self)
+        try:
+            server = DashboardServer(watched, address)
+        except BaseException:
+            watched.close()
+            raise
+        self._supervisor.kept.callback(watched.close)
+        self._supervisor.kept.callback(server.close)
+        self._dashboard_url = server.signed_url
         return server.url
 
     def adapt(

@@ -22,6 +22,7 @@ from penstock.control.control_plan import (
     plan_for,
 )
 from penstock.control.status import IN_CHECKPOINT
+from penstock.dashboard.server import dashboard_address
 from penstock.durations import Duration
 from penstock.flow.errors import FlowError
 from penstock.flow.flow import Flow
@@ -72,6 +73,7 @@ def run(
     recommend: bool = False,
     recording: str | os.PathLike[str] | None = None,
     metrics: str | int | None = None,
+    dashboard: str | int | None = None,
     shrink_pools_after: Duration = SHRINK_POOLS_AFTER,
 ) -> Job:
     """Start a flow on Spark, keep its constraints, and return its handle.
@@ -90,8 +92,9 @@ def run(
     guards ("nephele.bound_share=0.7", several of them, or a mapping), on top of those that every live flow
     has. `interval` is the time between two decisions (default: 5 s, less if commits are closer). With
     `recommend` it decides and changes nothing. `recording` is a file for everything that was measured and
-    decided. `metrics` is a port, or HOST:PORT, for Prometheus. A pool that was far too large for
-    `shrink_pools_after` shrinks. The controller ends with the flow; should it fail, the flow goes on.
+    decided. `metrics` is a port, or HOST:PORT, for Prometheus; `dashboard` the same for browsers, at
+    `job.dashboard_url`. A pool that was far too large for `shrink_pools_after` shrinks. The controller ends
+    with the flow; should it fail, the flow goes on.
     """
     allowed = Restarts(restarts, time.monotonic)
     graph = flow.graph()
@@ -110,6 +113,8 @@ def run(
     )
     if metrics is not None:
         metrics_address(metrics)
+    if dashboard is not None:
+        dashboard_address(dashboard)
     check_picklable(graph)
     layout = lay_out(graph)
     reading = Reading(graph)
@@ -162,13 +167,15 @@ def run(
             supervisor.tell,
         ).start()
     job = Job(supervisor, claim, between_ms / 1000)
-    _accompany(job, asked, metrics)
+    _accompany(job, asked, metrics, dashboard)
     supervisor.when_over(accept_commands(job, run_id))
     return job
 
 
-def _accompany(job: Job, asked: ControlPlan | None, metrics: str | int | None) -> None:
-    """What ends with a flow that has just been started: its controller, and who serves its metrics."""
+def _accompany(
+    job: Job, asked: ControlPlan | None, metrics: str | int | None, dashboard: str | int | None
+) -> None:
+    """What ends with a flow that has just been started: its controller, and who serves its figures."""
     try:
         if asked is not None:
             for notice in _obstacles(job.layout, asked):
@@ -176,6 +183,8 @@ def _accompany(job: Job, asked: ControlPlan | None, metrics: str | int | None) -
             job.keep_constraints(asked)
         if metrics is not None:
             job.serve_metrics(metrics)
+        if dashboard is not None:
+            job.serve_dashboard(dashboard)
     except BaseException:
         job.abandon()  # a flow without its handle could never be stopped
         raise

@@ -139,7 +139,7 @@ def test_set_pauses_a_source_and_status_shows_it(job: FakeJob) -> None:
 @pytest.mark.usefixtures("driver")
 def test_set_switches_the_policy(job: FakeJob) -> None:
     job.control = FakeControl()
-    assert penstock("set", "--policy", "recommend").stdout == "policy: only recommends\n"
+    assert penstock("set", "--policy", "recommend").stdout == "policy: on -> recommend\n"
     assert not job.control.applies
 
 
@@ -154,7 +154,7 @@ def test_set_switches_the_policy(job: FakeJob) -> None:
         (["--lifetime", "numbers->work=soon"], "'soon' is not a duration"),
         (["--replicas", "wrok=2"], 'penstock: flow "primes" has no task "wrok"'),
         (["--policy", "on"], 'penstock: flow "primes" runs without a policy'),
-        (["--policy", "off"], "'off' is not one of 'on', 'recommend'"),
+        (["--policy", "maybe"], "'maybe' is not one of 'on', 'recommend', 'off'"),
     ],
 )
 def test_what_cannot_be_set_exits_with_2(words: list[str], told: str) -> None:

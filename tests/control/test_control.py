@@ -65,18 +65,19 @@ class OverFlow:
 def test_decisions_are_recommended_and_carried_out_again() -> None:
     control = Control(OverFlow(), ControlPlan("static"))
     control.join(10)
-    for applies in (False, True):
-        control.set_applies(applies)
-        assert control.applies is control.status().applies is applies
+    for mode in ("recommend", "off", "on"):
+        control.set_mode(mode)
+        assert control.mode == control.status().mode == mode
+        assert control.applies is control.status().applies is (mode == "on")
 
 
 def test_one_that_was_started_to_recommend_stays_so() -> None:
     control = Control(OverFlow(), ControlPlan("static", recommend=True))
     control.join(10)
     assert not control.applies
-    control.set_applies(False)
+    control.set_mode("recommend")
     with pytest.raises(
         FlowError, match=r'flow "over" was started to be given recommendations only, .*--recommend'
     ):
-        control.set_applies(True)
+        control.set_mode("on")
     assert not control.applies

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import penstock as ps
+from penstock.control.by_hand import Mode
+from penstock.control.decision_log import Entry
 from penstock.control.status import FlowStatus
 from penstock.durations import Duration, milliseconds, seconds
 from penstock.flow.layers import Layout, lay_out
@@ -36,11 +38,16 @@ class FakeControl:
     """A policy that can be switched."""
 
     def __init__(self) -> None:
-        self.applies = True
+        self.mode: Mode = "on"
 
-    def set_applies(self, applies: bool) -> None:
+    @property
+    def applies(self) -> bool:
+        """As the real one."""
+        return self.mode == "on"
+
+    def set_mode(self, mode: Mode) -> None:
         """Noted."""
-        self.applies = applies
+        self.mode = mode
 
     def status(self) -> FlowStatus:
         """Nothing decided yet."""
@@ -50,6 +57,7 @@ class FakeControl:
             message="batch 0",
             policy="nephele",
             applies=self.applies,
+            mode=self.mode,
             interval_s=5.0,
             at_s=100.0,
         )
@@ -74,6 +82,7 @@ class FakeJob:
         self.lifetimes = {"numbers->work": 5.0, "work->out": 0.0}
         self.paused: set[str] = set()
         self.adapted: list[Mapping[str, int] | None] = []
+        self.logged: list[Entry] = []
         self.problem: Exception | None = None
         self.stop_timeout_s: float | None = None
         self.when_stopped: Callable[[], None] = lambda: None
@@ -122,6 +131,10 @@ class FakeJob:
     def set_bound(self, constraint: str, bound: Duration) -> None:
         """As the real one."""
         self.layout = self.layout.with_bound(constraint, milliseconds(bound))
+
+    def log_by_hand(self, entry: Entry) -> None:
+        """Noted."""
+        self.logged.append(entry)
 
     def stop(self, timeout: Duration) -> FakeDrained | None:
         """Drains, unless it has a problem."""

@@ -106,7 +106,7 @@ def test_a_pool_that_is_too_small_grows_and_the_gap_is_told() -> None:
         (Set(bounds_ms={"quick": 0}), "cannot be kept; give one above 0 ms"),
         (Set(pause=["work"]), 'task "work" of flow "primes" is no source; its sources are numbers'),
         (Set(pause=["numbers"], resume=["numbers"]), "cannot be paused and resumed at once"),
-        (Set(applies=False), 'flow "primes" runs without a policy; start it with one'),
+        (Set(policy="recommend"), 'flow "primes" runs without a policy; start it with one'),
     ],
 )
 def test_what_cannot_be_set_is_refused_in_words(wanted: Set, why: str) -> None:
@@ -118,7 +118,7 @@ def test_one_wrong_name_leaves_everything_as_it_was() -> None:
     refused(job, Set(replicas={"work": 5}, bounds_ms={"slow": 2}))
     assert job.active["work"] == 2
     job.control, job.problem = FakeControl(), FlowError("no slots")
-    assert refused(job, Set(replicas={"work": 5}, applies=False)) == "no slots"
+    assert refused(job, Set(replicas={"work": 5}, policy="recommend")) == "no slots"
     assert job.control.applies, "switched back"
 
 
@@ -128,10 +128,10 @@ def test_a_policy_is_switched_and_one_that_is_on_may_change_things_again() -> No
     changed = Commands(job).answer(Set(replicas={"work": 3}))
     assert isinstance(changed, Changed)
     assert changed.note is not None
-    assert "may change this again; --policy recommend lets it stay" in changed.note
-    changed = Commands(job).answer(Set(replicas={"work": 4}, applies=False))
+    assert "may change this again; set it to recommend, and this stays" in changed.note
+    changed = Commands(job).answer(Set(replicas={"work": 4}, policy="recommend"))
     assert isinstance(changed, Changed)
-    assert (changed.note, changed.changes[-1]) == (None, "policy: only recommends")
+    assert (changed.note, changed.changes[-1]) == (None, "policy: on -> recommend")
     assert not job.control.applies
 
 

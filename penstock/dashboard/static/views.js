@@ -1,0 +1,191 @@
+// The overview: constraints, graph, latency, load, decisions, events, executors. Each view is built once and then
+// told of every new interval; forms are built once, so that nobody's typing is lost.
+
+import { Chart } from "./charts.js";
+import { clock, count, h, list, ms, NOTHING, perSecond, plain, section, share, table, taskLink } from "./dom.js";
+import { graph } from "./graph.js";
+import { boundForm } from "./steer.js";
+
+export const COLOURS = ["blue", "orange", "green", "purple", "sky", "red", "text"];
+export const STYLES = ["solid", "dashed", "dotted", "mixed"];
+const KINDS = ["batching", "transport", "queue", "service"];
+export const look = (number) => ({ colour: COLOURS[number % 7], dash: STYLES[Math.floor(number / 7) % 4] });
+
+export function constraints(page) {
+  const names = page.columns.names("constraint");
+  const place = h("div", { id: "kept" });
+  const charts = names.map((name) => new Chart({
+    title: name, unit: "ms", show: ms, lines: [
+      { label: "mean", key: ["constraint", name, "mean"], colour: "blue" },
+      { label: "95th percentile", key: ["constraint", name, "p95"], colour: "orange", dash: "dashed" },
+      { label: "99th percentile", key: ["constraint", name, "p99"], colour: "purple", dash: "mixed" },
+      { label: "bound", key: ["constraint", name, "bound"], colour: "text", dash: "dotted" },
+    ],
+  }));
+  const forms = page.maySteer ? h("div", {}, (page.now?.constraints || []).map((one) => boundForm(one.name, one.bound_ms))) : null;
+  const nothing = names.length ? null : h("p", {}, "This flow has no constraints.");
+  return {
+    element: section("constraints", "Constraints", "Each against its bound, at the chosen time; held is judged over the constraint's window.",
+      nothing, place, h("div", { class: "charts" }, charts.map((chart) => chart.element)), forms),
+    update({ columns, number, snapshot, choose }) {
+      const rows = names.map((name) => {
+        const spec = (snapshot?.constraints || []).find((one) => one.name === name) || {};
+        const at = (figure) => columns.at(number, "constraint", name, figure);
+        const verdicts = columns.column("constraint", name, "held").slice(0, number - columns.first + 1).filter((one) => one !== null);
+        const held = at("held");
+        const verdict = held === null ? NOTHING : h("span", { class: held ? "held" : "broken" }, held ? "held" : "broken");
+        const kept = verdicts.length ? verdicts.filter(Boolean).length / verdicts.length : null;
+        return [name, `${spec.statistic || "mean"} ≤ ${ms(at("bound"))}`, ms(at("mean")), ms(at("p95")), ms(at("p99")), verdict, share(kept)];
+      });
+      if (names.length) place.replaceChildren(table([["constraint", "name"], ["bound", "number"], ["mean", "number"], ["p95", "number"], ["p99", "number"], ["verdict"], ["intervals held", "number"]], rows));
+      charts.forEach((chart) => chart.update(columns, number, choose));
+    },
+  };
+}
+
+export function picture(page) {
+  const place = h("div");
+  return {
+    element: section("graph", "Graph", "Tasks coloured by how busy their average replica is; numbers on streams are their mean latency. Frames are chains: one process.", place),
+    update({ snapshot }) {
+      if (!snapshot) return;
+      const focused = document.activeElement?.getAttribute?.("data-task");
+      const scrolled = place.querySelector(".graph")?.scrollLeft || 0;
+      place.replaceChildren(graph(page.about.shape, snapshot));
+      place.querySelector(".graph").scrollLeft = scrolled;
+      if (focused) [...place.querySelectorAll("[data-task]")].find((one) => one.getAttribute("data-task") === focused)?.focus();
+    },
+  };
+}
+
+export function latency(page) {
+  const columns = page.columns;
+  const charts = columns.names("part").flatMap((name) => {
+    const tasks = columns.inside("part", name);
+    const summed = (found, keys) => found.times.map((_, row) => {
+      const parts = keys.map((key) => found.column(...key)[row]);
+      return parts.some((part) => part === null) ? null : parts.reduce((sum, part) => sum + part, 0);
+    });
+    const byKind = new Chart({
+      title: `${name}, by what it is spent on`, unit: "ms", show: ms, stacked: true,
+      lines: KINDS.map((kind) => ({ label: kind, colour: "text", fill: `fill-${kind}`, values: (found) => summed(found, tasks.map((task) => ["part", name, task, kind])) })),
+    });
+    const byTask = new Chart({
+      title: `${name}, to each task and in it`, unit: "ms", show: ms,
+      lines: tasks.map((task, number) => ({ label: task, ...look(number), values: (found) => summed(found, KINDS.map((kind) => ["part", name, task, kind])) })),
+    });
+    return [byKind, byTask];
+  });
+  const place = h("div", { id: "parts" });
+  return {
+    element: section("latency", "Where the latency goes", "Means at the chosen time: of streams batching, transport and queue, of tasks service.",
+      h("div", { class: "charts" }, charts.map((chart) => chart.element)), place),
+    update({ columns: found, number, choose }) {
+      charts.forEach((chart) => chart.update(found, number, choose));
+      const stream = (name, figure) => ms(found.at(number, "stream", name, figure));
+      const rows = [
+        ...found.names("stream").map((name) => [name, ...["batching", "transport", "queue"].map((figure) => stream(name, figure)), NOTHING, stream(name, "latency"), stream(name, "lifetime")]),
+        ...found.names("task").map((name) => [taskLink(name), NOTHING, NOTHING, ms(found.at(number, "task", name, "queue")), ms(found.at(number, "task", name, "service")), NOTHING, NOTHING]),
+      ];
+      place.replaceChildren(table([["stream or task", "name"], ...[...KINDS, "latency", "batch lifetime"].map((one) => [one, "number"])], rows));
+    },
+  };
+}
+
+export function load(page) {
+  const tasks = page.about.shape.tasks;
+  const of = (kind) => tasks.filter((task) => task.kind === kind).map((task) => task.name);
+  const rate = new Chart({ title: "Rate", unit: "items/s", show: perSecond, lines: [
+    ...of("source").map((name, number) => ({ label: `sent: ${name}`, key: ["task", name, "rate"], colour: "blue", dash: STYLES[number % 4] })),
+    ...of("sink").map((name, number) => ({ label: `received: ${name}`, key: ["task", name, "rate"], colour: "orange", dash: STYLES[(number + 1) % 4] })),
+  ] });
+  const lag = new Chart({ title: "Lag of the sources", unit: "ms", show: ms, lines: of("source").map((name, number) => ({ label: name, key: ["task", name, "lag_ms"], ...look(number) })) });
+  const waiting = new Chart({ title: "Items that wait", unit: "items", show: count, lines: [
+    ...of("source").map((name, number) => ({ label: `not read: ${name}`, key: ["task", name, "lag_items"], ...look(number) })),
+    ...[...of("task"), ...of("sink")].map((name, number) => ({ label: `before ${name}`, key: ["task", name, "backlog"], ...look(number + 1) })),
+  ] });
+  const replicas = of("task").map((name) => replicasChart(name));
+  const charts = [rate, lag, waiting, ...replicas];
+  return {
+    element: section("load", "Rate, lag and replicas", "Replicas that are active, planned by the last decision, needed for the load at 75 % busy, and in the pool.",
+      h("div", { class: "charts" }, charts.map((chart) => chart.element))),
+    update: ({ columns, number, choose }) => charts.forEach((chart) => chart.update(columns, number, choose)),
+  };
+}
+
+export const replicasChart = (name) => new Chart({ title: `Replicas of ${name}`, unit: "", show: plain, lines: [
+  { label: "pool", key: ["task", name, "pool"], colour: "soft", dash: "dashed" },
+  { label: "active", key: ["task", name, "replicas"], colour: "blue" },
+  { label: "planned", key: ["task", name, "planned"], colour: "orange", dash: "mixed" },
+  { label: "needed", key: ["task", name, "needed"], colour: "green", dash: "dotted" },
+] });
+
+export function decisionTable(found) {
+  const rows = found.map((one) => {
+    const words = one.changes.map((change) => change.text);
+    const why = [
+      ...one.reasons.map((reason) => `${reason.rule}: ${reason.why}`),
+      ...one.refused.map((refusal) => `held back by ${refusal.guard}: ${refusal.why}`),
+    ];
+    const effect = [
+      ...(one.after_ms === null ? [] : [`in effect after ${one.after_ms.toFixed(0)} ms`]),
+      ...(one.gap_ms === null ? [] : [`sources stood still for ${one.gap_ms.toFixed(0)} ms`]),
+      ...(one.problem === null ? [] : [`not carried out: ${one.problem}`]),
+      ...(one.feasible ? [] : ["cannot be enough"]),
+    ];
+    return [clock(one.at_s), one.by ? `by hand (${one.by})` : one.policy, list(words.length ? words : ["nothing changed"]), list(why.length ? why : [NOTHING]), list(effect.length ? effect : [NOTHING])];
+  });
+  return found.length ? table([["time", "kind"], ["who", "name"], ["what", "words"], ["why", "words"], ["effect", "words"]], rows, { class: "decisions" }) : h("p", {}, "None up to this time.");
+}
+
+export function decisions(page) {
+  const place = h("div", { id: "log" });
+  const only = h("input", { type: "checkbox", id: "only-changes", onchange: () => { page.onlyChanges = only.checked; page.refresh(); } });
+  only.checked = page.onlyChanges;
+  return {
+    element: section("decisions", "Decisions", "Up to the chosen time, newest first, with reasons and what guards held back.",
+      h("label", {}, only, " only those that changed or held back something"), place),
+    update: () => place.replaceChildren(decisionTable(page.decisions)),
+  };
+}
+
+export function events(page) {
+  const place = h("div");
+  const about = page.about.is_live
+    ? "Commits, failures of tasks, and restarts of the flow since the dashboard was opened by the driver."
+    : "Starts of the driver, and boundaries at which the sources stood still. A recording knows no failures.";
+  return {
+    element: section("events", "Commits, failures and restarts", about, place),
+    update({ atS }) {
+      const found = page.events.filter((event) => event.at_s <= atS).reverse().slice(0, 100);
+      const rows = found.map((event) => [clock(event.at_s), event.kind, event.text, event.detail ?? NOTHING]);
+      place.replaceChildren(found.length ? table([["time", "kind"], ["kind", "kind"], ["what", "words"], ["detail", "words"]], rows) : h("p", {}, "None up to this time."));
+    },
+  };
+}
+
+export function executors() {
+  const place = h("div");
+  return {
+    element: section("executors", "Executors", "Which replicas run where; cores are those of everything: driver, Spark and workers.", place),
+    update({ columns, number, snapshot }) {
+      const at = new Map();
+      for (const [name, task] of Object.entries(snapshot?.tasks || {})) {
+        for (const worker of task.worker || []) {
+          if (!at.has(worker)) at.set(worker, new Map());
+          at.get(worker).set(name, (at.get(worker).get(name) || 0) + 1);
+        }
+      }
+      const known = snapshot?.executors || {};
+      for (const name of Object.keys(known)) if (!at.has(name)) at.set(name, new Map());
+      const rows = [...at].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, tasks]) => {
+        const figures = known[name] || {};
+        return [name, [...tasks].map(([task, replicas]) => `${task} ${replicas}`).join(", ") || NOTHING, plain(figures.cores_used), plain(figures.cores), `${plain(figures.slots_used)} / ${plain(figures.slots)}`];
+      });
+      const cores = `${plain(columns.at(number, "flow", "", "cores_used"))} of ${plain(columns.at(number, "flow", "", "cores_leased"))} cores are used`;
+      place.replaceChildren(h("p", { id: "cores" }, cores), rows.length
+        ? table([["executor", "name"], ["replicas", "words"], ["cores used", "number"], ["cores", "number"], ["slots used / all", "number"]], rows)
+        : h("p", {}, "It is not known which replicas run where."));
+    },
+  };
+}

@@ -19,7 +19,7 @@ import numpy
 import penstock
 from penstock.bench.harness import Check
 from penstock.faults import checker
-from penstock.faults.bed import END_S, WARM_ITEMS, Bed
+from penstock.faults.bed import END_S, HELD_S, SETTLES_S, WARM_ITEMS, Bed
 from penstock.faults.items import unchanged
 from penstock.faults.row import Outcome
 from penstock.faults.victims import wait_until
@@ -36,6 +36,7 @@ ORDERS, INVOICES = "orders", "invoices"
 PARTITIONS: Final = 3
 RATE_PER_S: Final = 600
 _TICK_S: Final = 0.01
+_LOOK_S: Final = 0.5
 
 
 class Record(NamedTuple):
@@ -163,9 +164,19 @@ class KafkaBed:
 
         self.bed.strike(noted, least_s, most_s)
 
-    def settle(self, goes_on_s: float) -> None:
-        """More records for a time, then until all have arrived."""
-        time.sleep(goes_on_s)
+    def settle(self, within_s: float = SETTLES_S) -> None:
+        """More records until the bound has held for some seconds again, then until all have arrived."""
+        deadline_s = time.monotonic() + within_s
+        while time.monotonic() < deadline_s:
+            time.sleep(_LOOK_S)
+            self.behind.numbers()
+            entries = entries_of(self.behind.records)
+            recovered_s = checker.recovered_s(entries, self._struck_ns)
+            if (
+                recovered_s is not None
+                and checker.remaining_s(entries, self._struck_ns) >= recovered_s + HELD_S
+            ):
+                break
         self.await_numbers(self.feeder.end())
 
     def outcome(self) -> Outcome:

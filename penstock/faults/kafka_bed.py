@@ -74,7 +74,7 @@ class Feeder:
     def __init__(self, servers: str) -> None:
         from confluent_kafka import Producer
 
-        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 1})
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 1, "log_level": 0})
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._feed, name="feeder", daemon=True)
         self.fed = 0
@@ -109,7 +109,7 @@ class Behind:
         from confluent_kafka import Consumer, TopicPartition
 
         self.records: list[Record] = []
-        self._consumer = Consumer({"bootstrap.servers": servers, "group.id": "trial"})
+        self._consumer = Consumer({"bootstrap.servers": servers, "group.id": "trial", "log_level": 0})
         self._consumer.assign([TopicPartition(INVOICES, 0, 0)])
 
     def numbers(self) -> int:

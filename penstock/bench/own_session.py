@@ -114,7 +114,13 @@ class OwnSession(AbstractContextManager["OwnSession"]):
 
 @contextmanager
 def _terminated_as_an_exit() -> Iterator[None]:
-    """A session of its own would go on when this process is terminated: it is ended first."""
+    """A session of its own would go on when this process is terminated: it is ended first.
+
+    Signals come to the main thread only; in another one the session ends when its standard input does.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         yield

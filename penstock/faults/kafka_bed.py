@@ -19,7 +19,7 @@ import numpy
 import penstock
 from penstock.bench.harness import Check
 from penstock.faults import checker
-from penstock.faults.bed import END_S, WARM_ITEMS, Bed
+from penstock.faults.bed import END_S, HELD_S, SETTLES_S, WARM_ITEMS, Bed
 from penstock.faults.items import unchanged
 from penstock.faults.row import Outcome
 from penstock.faults.victims import wait_until
@@ -36,6 +36,7 @@ ORDERS, INVOICES = "orders", "invoices"
 PARTITIONS: Final = 3
 RATE_PER_S: Final = 600
 _TICK_S: Final = 0.01
+_LOOK_S: Final = 0.5
 
 
 class Record(NamedTuple):
@@ -73,7 +74,7 @@ class Feeder:
     def __init__(self, servers: str) -> None:
         from confluent_kafka import Producer
 
-        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 1})
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 1, "log_level": 0})
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._feed, name="feeder", daemon=True)
         self.fed = 0
@@ -108,7 +109,7 @@ class Behind:
         from confluent_kafka import Consumer, TopicPartition
 
         self.records: list[Record] = []
-        self._consumer = Consumer({"bootstrap.servers": servers, "group.id": "trial"})
+        self._consumer = Consumer({"bootstrap.servers": servers, "group.id": "trial", "log_level": 0})
         self._consumer.assign([TopicPartition(INVOICES, 0, 0)])
 
     def numbers(self) -> int:
@@ -163,9 +164,19 @@ class KafkaBed:
 
         self.bed.strike(noted, least_s, most_s)
 
-    def settle(self, goes_on_s: float) -> None:
-        """More records for a time, then until all have arrived."""
-        time.sleep(goes_on_s)
+    def settle(self, within_s: float = SETTLES_S) -> None:
+        """More records until the bound has held for some seconds again, then until all have arrived."""
+        deadline_s = time.monotonic() + within_s
+        while time.monotonic() < deadline_s:
+            time.sleep(_LOOK_S)
+            self.behind.numbers()
+            entries = entries_of(self.behind.records)
+            recovered_s = checker.recovered_s(entries, self._struck_ns)
+            if (
+                recovered_s is not None
+                and checker.remaining_s(entries, self._struck_ns) >= recovered_s + HELD_S
+            ):
+                break
         self.await_numbers(self.feeder.end())
 
     def outcome(self) -> Outcome:

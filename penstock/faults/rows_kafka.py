@@ -1,20 +1,18 @@
 """Kafka at both ends of a flow: what dies, and what is in the topic behind the sink then."""
 
 import signal
-import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from penstock.faults.bed import Bed
 from penstock.faults.drivers import PENSTOCK, await_no_orphans, private_directories, started
-from penstock.faults.kafka_bed import SINK, SOURCE, KafkaBed, committed, flow, kafka_bed, lacks_kafka
+from penstock.faults.kafka_bed import SINK, SOURCE, committed, flow, kafka_bed, lacks_kafka
 from penstock.faults.row import Outcome, Row, Where
 from penstock.faults.rows_driver import DEADLINE_S
 from penstock.faults.rows_executors import RECOVERS_IN_S, kill_one
 from penstock.faults.victims import kill_worker, wait_until
 
-GOES_ON_S: Final = 5.0
 STARTS_S: Final = 90.0
 # Its successor has to find the broker first.
 WORKER_RECOVERS_IN_S: Final = 5.0
@@ -25,7 +23,7 @@ def worker_killed(bed: Bed, task: str) -> Outcome:
     with kafka_bed(bed) as trial:
         job = trial.flowing()
         trial.strike(partial(kill_worker, job, task, bed.chance))
-        trial.settle(GOES_ON_S)
+        trial.settle()
         job.stop()
         bed.expect("workers replaced", job.metrics().tasks[task].restarts)
         return trial.outcome()
@@ -36,7 +34,7 @@ def executor_killed(bed: Bed) -> Outcome:
     with kafka_bed(bed) as trial:
         job = trial.flowing()
         trial.strike(partial(kill_one, job, bed.chance))
-        trial.settle(GOES_ON_S)
+        trial.settle()
         job.stop()
         bed.expect("restarts", job.metrics().restarts)
         return trial.outcome()
@@ -53,7 +51,7 @@ def driver_killed(bed: Bed) -> Outcome:
             trial.strike(partial(first.signal, signal.SIGKILL), 1.0, 4.0)
             await_no_orphans(bed)
         with started(bed, command) as second:
-            _settle_at(trial, second)
+            trial.settle(STARTS_S)
             second.signal(signal.SIGTERM)
             bed.expect("exit code", second.wait(DEADLINE_S), "==", 0)
             await_no_orphans(bed)
@@ -63,14 +61,6 @@ def driver_killed(bed: Bed) -> Outcome:
 
 def _some_committed(bed: Bed) -> bool:
     return sum(committed(bed.checkpoint).values()) > 0
-
-
-def _settle_at(trial: KafkaBed, driver: Any) -> None:
-    """Until the second driver has caught up with the feeder, and some time more."""
-    trial.await_numbers(trial.feeder.fed)
-    time.sleep(GOES_ON_S)
-    assert driver.process.poll() is None, "the second driver runs"
-    trial.settle(0.0)
 
 
 def _row(

@@ -196,6 +196,7 @@ class KafkaBroker:
             "transaction.state.log.min.isr": 1,
             "num.network.threads": 2,
             "num.io.threads": 2,
+            "broker.session.timeout.ms": 60_000,  # on a busy machine it may not hear itself for seconds
         }
         if secured:
             login = "org.apache.kafka.common.security.plain.PlainLoginModule required"

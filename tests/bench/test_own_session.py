@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,11 @@ def session(code: str, directory: Path) -> OwnSession:
 def test_questions_are_answered_one_after_the_other(tmp_path: Path) -> None:
     with session(ECHO, tmp_path) as asked:
         assert [asked.ask(text, 30.0).text.strip() for text in ("0", "0.1")] == ["0", "0.1"]
+
+
+def test_any_thread_may_ask(tmp_path: Path) -> None:
+    with session(ECHO, tmp_path) as asked, ThreadPoolExecutor(1) as threads:
+        assert threads.submit(asked.ask, "0", 30.0).result().text.strip() == "0"
 
 
 def test_an_answer_that_takes_too_long_is_not_waited_for(

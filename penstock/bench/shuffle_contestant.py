@@ -30,6 +30,8 @@ WIDTH = 8
 SLOTS = POOL + 2
 CPU_RATE_PER_S = 3000.0
 IDLE_RATE_PER_S = 10.0
+FIRST_ITEM_S = 60.0
+LOOK_S = 0.1
 TASK_THREADS = "Executor task launch worker"
 OWN_THREADS = "penstock-"
 
@@ -112,13 +114,15 @@ class Contestant:
 
     def threads(self, effort: Effort) -> int:
         """Threads of the JVM that a flow 2 -> 8 -> 8 -> 8 adds, but for those of tasks and of Penstock."""
-        before = self._other_threads()
+        before = self._threads()
         with _running(_wide(), effort):
-            return self._other_threads() - before
+            # By their numbers: threads of the flow before may end meanwhile.
+            new = [name for number, name in self._threads().items() if number not in before]
+        return sum(not name.startswith((TASK_THREADS, OWN_THREADS)) for name in new)
 
-    def _other_threads(self) -> int:
-        names = [thread.getName() for thread in self._jvm.java.lang.Thread.getAllStackTraces().keySet()]
-        return sum(not name.startswith((TASK_THREADS, OWN_THREADS)) for name in names)
+    def _threads(self) -> dict[int, str]:
+        threads = self._jvm.java.lang.Thread.getAllStackTraces().keySet()
+        return {thread.getId(): thread.getName() for thread in threads}
 
     def small_pool(self, effort: Effort) -> Pool:
         """An idle flow with a pool of one."""
@@ -149,9 +153,12 @@ def _boundaries(effort: Effort) -> tuple[int, float]:
 
 @contextmanager
 def _running(flow: penstock.Flow, effort: Effort) -> "Iterator[Job]":
-    """Once it has settled, until it has been looked at."""
+    """Once items come out and it has settled, until it has been looked at."""
     job = penstock.run(flow)
     try:
+        deadline_s = time.monotonic() + FIRST_ITEM_S
+        while not arrived(job) and time.monotonic() < deadline_s:
+            time.sleep(LOOK_S)
         time.sleep(_lengths(effort)[0])
         yield job
     finally:

@@ -62,13 +62,14 @@ def test_after_a_scale_up_new_items_pass_over_what_waits(
         return job.metrics().tasks["numbers"].items_out == COUNT and idle
 
     try:
-        wait_for(task.began.exists)
+        wait_for(task.began.exists, 90)
         time.sleep(0.2)
         job.set_active("held", 2)
-        wait_for(all_went_on)
+        wait_for(all_went_on, 90)
     finally:
         task.gate.touch()
-    assert job.await_termination(60)
+        ended = job.await_termination(60)
+    assert ended
     found = collector.items()
     assert_exactly_once([item for _, item in found], COUNT)
     by_replica = [[item for by, item in found if by == replica] for replica in (0, 1)]

@@ -148,27 +148,30 @@ def test_what_waits_is_known_by_channel(spark: SparkSession, collector: Collecto
         all_sent = sent.items_out == count and queue is not None
         return all_sent and queue.envelopes == sent.envelopes_out - receivers
 
-    wait_for(all_wait)
-    snapshot = job.snapshot(1.0)
-    stream = snapshot.stream("numbers->held")
-    assert stream.queue is not None
-    assert snapshot.tasks["held"].backlog_total == stream.queue.items
-    # One each, unless the source was late: then it sends what is due together.
-    assert count - 100 < (stream.queue.items or 0) <= count - receivers
-    assert stream.channels is not None
-    ends = [(channel.sender, channel.receiver) for channel in stream.channels]
-    assert ends == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    for channel in stream.channels:
-        assert channel.queue is not None
-        assert abs((channel.queue.items or 0) - count / 4) < 100
-        assert (channel.queue.bytes or 0) > 26 * (channel.queue.items or 0), "headers at least"
-    (held,) = job.metrics().shuffle.values()
-    assert 0 <= held.bytes <= held.limit_bytes
-    assert held.limit_bytes == (128 << 20) + 3 * (256 << 10), "before two replicas and a sink"
-    age_ms = stream.queue.age_ms or 0.0
-    wait_for(lambda: waiting().age_ms >= age_ms + 500)
-    gate.touch()
-    assert job.await_termination(60)
+    try:
+        wait_for(all_wait, 90)
+        snapshot = job.snapshot(1.0)
+        stream = snapshot.stream("numbers->held")
+        assert stream.queue is not None
+        assert snapshot.tasks["held"].backlog_total == stream.queue.items
+        # One each, unless the source was late: then it sends what is due together.
+        assert count - 100 < (stream.queue.items or 0) <= count - receivers
+        assert stream.channels is not None
+        ends = [(channel.sender, channel.receiver) for channel in stream.channels]
+        assert ends == [(0, 0), (0, 1), (1, 0), (1, 1)]
+        for channel in stream.channels:
+            assert channel.queue is not None
+            assert abs((channel.queue.items or 0) - count / 4) < 100
+            assert (channel.queue.bytes or 0) > 26 * (channel.queue.items or 0), "headers at least"
+        (held,) = job.metrics().shuffle.values()
+        assert 0 <= held.bytes <= held.limit_bytes
+        assert held.limit_bytes == (128 << 20) + 3 * (256 << 10), "before two replicas and a sink"
+        age_ms = stream.queue.age_ms or 0.0
+        wait_for(lambda: waiting().age_ms >= age_ms + 500, 90)
+    finally:
+        gate.touch()
+        ended = job.await_termination(60)
+    assert ended
     assert_exactly_once(collector.items(), count, partitions=senders)
 
 

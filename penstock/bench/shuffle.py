@@ -104,14 +104,9 @@ def summarise(taken: Taken) -> Result:
     small, large = ([pool.cores for pool in pools] for pools in (taken.small_pool, taken.large_pool))
     middle_small, middle_large = median(small), median(large)
     more = None if middle_small is None or middle_large is None else middle_large - middle_small
-<<<<<<< HEAD
     costs = [*taken.cpu[OURS], *taken.throughput[OURS]]
     wrong = sum(cost.wrong for cost in costs) + sum(hop.wrong for hop in taken.hop)
     wrong += sum(turn.wrong for turn in taken.boundary[OURS])
-=======
-    wrong = sum(cost.wrong for cost in (*taken.cpu[OURS], *taken.throughput[OURS]))
-    wrong += sum(hop.wrong for hop in taken.hop) + sum(turn.wrong for turn in taken.boundary[OURS])
->>>>>>> 550086b5c267cec23c466870af384c682f4f6e96
     kept = [cost.items_per_s for costs in taken.cpu.values() for cost in costs]
     lags = [hop.lag_p99_ms for hop in taken.hop if hop.lag_p99_ms is not None]
     figures = {

@@ -8,7 +8,8 @@ run is the same whenever it is repeated.
 
 import tempfile
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -78,7 +79,7 @@ def run(
     commit_ms = None if commit is None else checked_positive_ms(commit, "commit")
     sources = _sources(graph, inputs or {}, endless_is_fine=until is not None)
     check_picklable(graph)
-    with tempfile.TemporaryDirectory(prefix="penstock-letters-") as letters:
+    with _letters_directory(graph) as letters:
         engine = _Engine(graph, sources, chains, letters, write=write)
         try:
             engine.run(_ns(until_ms), _ns(commit_ms))
@@ -179,7 +180,7 @@ class _Engine:
 
     def _deliver(self) -> None:
         self._carry()
-        while any(replica.work_off() for replica in self._take_lists):
+        while self._take_lists and any(replica.work_off() for replica in self._take_lists):
             self._carry()
 
     def _carry(self) -> None:
@@ -355,8 +356,20 @@ def _switches(graph: Graph) -> Switches:
     )
 
 
+@contextmanager
+def _letters_directory(graph: Graph) -> Iterator[str]:
+    """For dead letters, if a task writes any: a disk may take longer than the whole run."""
+    if all(task.on_error != "dead_letter" for task in graph.tasks):
+        yield ""
+    else:
+        with tempfile.TemporaryDirectory(prefix="penstock-letters-") as directory:
+            yield directory
+
+
 def _read_letters(directory: str, graph: Graph) -> list[Letter]:
-    found = []
+    found: list[Letter] = []
+    if not directory:
+        return found
     for task in graph.tasks:
         for replica in range(task.parallelism.initial):
             path = letters_path(directory, task.name, replica)

@@ -55,7 +55,12 @@ class Readers:
 
     @property
     def lag_items(self) -> int | None:
-        """How many items were there and not read, when each split was last looked at; None if none knows."""
+        """How many items were there and not read, when each split was last looked at; None if none knows.
+
+        A replica that has no split to read for now is behind with nothing, where others know of theirs.
+        """
+        if not self.splits and isinstance(self._source, JointSource):
+            return 0
         known = [split.lag_items for split in self.splits.values() if split.lag_items is not None]
         return sum(known) if known else None
 

@@ -18,6 +18,7 @@ from penstock.wire.orders import Position, Reached, SourceOrder
 from penstock.wire.routes import StreamRoute
 from penstock.worker import sourcing as sourcing_module
 from penstock.worker.outbox import Outbox, OutStream
+from penstock.worker.readers import Readers
 from penstock.worker.sourcing import Sourcing
 from tests.worker.test_sourcing import Counted
 
@@ -189,3 +190,9 @@ def test_splits_that_are_awaited_together_are_opened_and_closed_together(loops: 
     assert source.log == ["open a, b"]
     loop.run({"a": reached.positions["a"]})
     assert source.log == ["open a, b", "close all", "open a"]
+
+
+def test_who_has_nothing_to_read_is_behind_with_nothing() -> None:
+    """Or what the source is behind would be known of no replica, because it is not known of this one."""
+    assert Readers("s", Together({})).lag_items == 0
+    assert Readers("s", Shelf({})).lag_items is None

@@ -1,14 +1,10 @@
 """Penstock's shuffle between two executors: a plain query, a flow, large items, strangers at its ports."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.spark.test_cluster import ran
 from tests.spark.test_neighbours import LOOPBACK
 
 pytestmark = pytest.mark.spark
@@ -88,20 +84,6 @@ if __name__ == "__main__":
     }))
     collector.close()
 """
-
-
-def ran(script: str, tmp_path: Path) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "collected")],
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-        env={**os.environ, "PENSTOCK_TEST": str(tmp_path)},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "cannot be used" not in done.stderr, "Spark's own shuffle was used"
-    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def test_rows_go_over_our_connections_and_strangers_stop_nothing(tmp_path: Path) -> None:

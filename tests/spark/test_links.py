@@ -337,3 +337,23 @@ def test_two_that_call_each_other_at_once_have_one_connection(ends: Ends) -> Non
         assert (one.open(), other.open()) == (1, 1)
         one.close()
         other.close()
+
+
+def test_readers_that_start_at_once_open_their_channels_in_order(ends: Ends) -> None:
+    before = ends.refused()
+    link = ends.reading.to("1", HOST, ends.writing.port())
+    inbox = ends.jvm.org.penstock.bridge.Inbox(1, ROOM)
+    watches = [ends.watch() for _ in range(8)]
+
+    def several(watch: Any) -> None:
+        for _ in range(40):
+            link.open(1, 7, 0, inbox.channel(), ROOM, watch)
+
+    opening = [threading.Thread(target=several, args=(watch,)) for watch in watches]
+    for thread in opening:
+        thread.start()
+    for thread in opening:
+        thread.join()
+    wait_for(lambda: all(watch.hasFailed() for watch in watches))  # there is no such writer
+    assert ends.refused() == before
+    assert ends.reading.open() == 1

@@ -61,14 +61,17 @@ final class Link {
   /** Asks a writer over there for its rows. */
   public Incoming open(
       int shuffle, long map, int reader, Inbox.Channel<Object> inbox, int roomBytes, TaskWatch watch) {
-    int id = lastOpened.incrementAndGet();
-    Incoming channel = new Incoming(this, id, inbox, roomBytes, links.largeRows(), watch);
-    incoming.put(id, channel);
+    Incoming channel;
+    synchronized (lastOpened) { // readers of several tasks open channels, which must arrive in their order
+      int id = lastOpened.incrementAndGet();
+      channel = new Incoming(this, id, inbox, roomBytes, links.largeRows(), watch);
+      incoming.put(id, channel);
+      ByteBuf frame = frame(Frames.OPEN, id, 4 + 8 + 4 + 4);
+      send(frame.writeInt(shuffle).writeLong(map).writeInt(reader).writeInt(roomBytes));
+    }
     if (lost) {
       channel.fail(lostWords());
     }
-    ByteBuf frame = frame(Frames.OPEN, id, 4 + 8 + 4 + 4);
-    send(frame.writeInt(shuffle).writeLong(map).writeInt(reader).writeInt(roomBytes));
     return channel;
   }
 

@@ -33,7 +33,6 @@ import org.penstock.bridge.LargeRows;
 public final class Links implements AutoCloseable {
   private static final AttributeKey<Link> LINK = AttributeKey.valueOf("penstock.link");
   private static final long ANSWER_MS = 30_000;
-  private static final long THEIRS_MS = 2_000;
   private static final byte WELCOME = 1;
   private static final byte HAVE_ONE = 0;
 
@@ -171,7 +170,7 @@ public final class Links implements AutoCloseable {
   }
 
   private Link theirs(String peer) throws InterruptedException {
-    long untilNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(THEIRS_MS);
+    long untilNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ANSWER_MS);
     while (System.nanoTime() < untilNs) {
       Link link = links.get(peer);
       if (link != null && link.isOpen()) {

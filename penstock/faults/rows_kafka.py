@@ -51,7 +51,7 @@ def driver_killed(bed: Bed) -> Outcome:
             trial.strike(partial(first.signal, signal.SIGKILL), 1.0, 4.0)
             await_no_orphans(bed)
         with started(bed, command) as second:
-            trial.settle(STARTS_S)
+            trial.settle()
             second.signal(signal.SIGTERM)
             bed.expect("exit code", second.wait(DEADLINE_S), "==", 0)
             await_no_orphans(bed)

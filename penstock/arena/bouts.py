@@ -72,9 +72,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     def summary(self) -> list[Standing]:
         """Of every policy over all bouts with a gentle load, and over all others."""
+        gentle_first = sorted(self.scores, key=lambda one: not one.gentle)
         return [
             standing(scores, GENTLE if scores[0].gentle else SUDDEN)
-            for scores in _by(self.scores, lambda one: (not one.gentle, one.policy))
+            for scores in _by(gentle_first, lambda one: (one.gentle, one.policy))
         ]
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # and a bit for luck, is never worth an attempt.
 _LUCK = 0.05
 _DEBT = 0.5
+_CROWDED = 0.8
 _AS_GOOD = 1.02
 _FEW_ITEMS = 2.0
 
@@ -135,10 +136,16 @@ class NextInterval:
         return cheapest(tried, self._attempt, good=as_good, lowest=self._lowest, highest=self._highest)
 
     def _lowest(self, tried: Path) -> Vector:
+        crowded = self._crowded and self._cores_are_busy(tried)
         return tuple(
-            max(task.bounds[0], 0 if self._crowded else self._needed(tried, task.name))
-            for task in self._tasks
+            max(task.bounds[0], 0 if crowded else self._needed(tried, task.name)) for task in self._tasks
         )
+
+    def _cores_are_busy(self, tried: Path) -> bool:
+        """All cores in use together would nearly fill one worker: it may be one that is full."""
+        assert tried.engine.last is not None
+        used = tried.engine.last.snapshot.cores_used or 0.0
+        return used > _CROWDED * self._flow.cluster.cores_per_worker
 
     def _needed(self, tried: Path, task: str) -> int:
         assert tried.engine.last is not None

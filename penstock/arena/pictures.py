@@ -35,16 +35,10 @@ def _picture(workload: str, standings: Sequence[Standing]) -> Any:
     axes = figure.subplots()
     axes.plot([1.0], [100.0], "k*", markersize=14)
     axes.annotate("oracle", (1.0, 100.0), xytext=(6, -12), textcoords="offset points")
-    for one in standings:
-        assert one.cost is not None
-        assert one.held is not None
-        (point,) = axes.plot([one.cost], [100.0 * one.held], "o")
+    for (cost, held), names in _together(standings).items():
+        (point,) = axes.plot([cost], [held], "o")
         axes.annotate(
-            one.policy,
-            (one.cost, 100.0 * one.held),
-            xytext=(6, 4),
-            textcoords="offset points",
-            color=point.get_color(),
+            ", ".join(names), (cost, held), xytext=(6, 4), textcoords="offset points", color=point.get_color()
         )
     axes.set(
         title=workload,
@@ -55,3 +49,12 @@ def _picture(workload: str, standings: Sequence[Standing]) -> Any:
     axes.grid(visible=True, linewidth=0.3)
     axes.margins(x=0.2)
     return figure
+
+
+def _together(standings: Sequence[Standing]) -> dict[tuple[float, float], list[str]]:
+    """Policies by where they are; those that would cover each other share a place."""
+    places: dict[tuple[float, float], list[str]] = {}
+    for one in standings:
+        if one.cost is not None and one.held is not None:
+            places.setdefault((round(one.cost, 2), round(100.0 * one.held, 1)), []).append(one.policy)
+    return places

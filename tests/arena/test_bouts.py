@@ -43,6 +43,12 @@ def test_a_policy_of_a_user_enters(small: list[str], tmp_path: Path) -> None:
     assert rows["busy", THREE]["changes"] == 1.0
     assert rows["idle", "static"]["held"] == rows["idle", "static"]["cost"] == 1.0
     assert rows["idle", THREE]["cost"] == 2.0
+    assert [(one["workload"], one["bouts"]) for one in result["summary"]] == [
+        ("all with a gentle load", 1),
+        ("all with a gentle load", 1),
+        ("all others", 2),
+        ("all others", 2),
+    ]
     assert [one["held"] for one in result["oracle"]] == [1.0, 1.0, 1.0]
     assert len(result["skipped"]) == 2
     assert len(list((tmp_path / "cache").iterdir())) == 3

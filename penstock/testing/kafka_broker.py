@@ -39,12 +39,14 @@ class KafkaBroker:
     """One node that is broker and controller; topics are not made by themselves.
 
     It runs inside `with`, and its files go with it. `servers` is where clients find it. With a `password`,
-    `secured_servers` is where only the user "penstock" with it is let in (SASL, PLAIN).
+    `secured_servers` is where only the user "penstock" with it is let in (SASL, PLAIN). On a busy machine it
+    may not hear itself for seconds, and gives itself up after `silent_s`; one that was killed is back after it.
     """
 
-    def __init__(self, *, password: str | None = None) -> None:
+    def __init__(self, *, password: str | None = None, silent_s: float = 9.0) -> None:
         require("confluent_kafka", "kafka", "KafkaBroker")
         self._password = password
+        self._silent_s = silent_s
         self._ports = _free_ports(3)
         self._home: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -196,7 +198,7 @@ class KafkaBroker:
             "transaction.state.log.min.isr": 1,
             "num.network.threads": 2,
             "num.io.threads": 2,
-            "broker.session.timeout.ms": 60_000,  # on a busy machine it may not hear itself for seconds
+            "broker.session.timeout.ms": round(1000 * self._silent_s),
         }
         if secured:
             login = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -40,7 +40,7 @@ class KafkaBroker:
 
     It runs inside `with`, and its files go with it. `servers` is where clients find it. With a `password`,
     `secured_servers` is where only the user "penstock" with it is let in (SASL, PLAIN). On a busy machine it
-    may not hear itself for seconds, and gives itself up after `silent_s`; one that was killed is back after it.
+    may not hear itself for seconds, and gives itself up after `silent_s`; so long a killed one stays away.
     """
 
     def __init__(self, *, password: str | None = None, silent_s: float = 9.0) -> None:

@@ -26,6 +26,7 @@ EXTRAS = {
     "apps": ("vaderSentiment",),
     "arrow": ("pyarrow",),
     "bench": ("pandas", "pyarrow"),
+    "dashboard": ("starlette", "uvicorn"),
     "kafka": ("confluent_kafka",),
     "livestream": ("av", "PIL"),
     "metrics": ("prometheus_client",),

@@ -1,5 +1,6 @@
 """The Grafana dashboard and the alert rules name metrics and labels that a flow really has."""
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator
@@ -9,7 +10,9 @@ from msgspec.structs import replace
 from prometheus_client.metrics_core import Metric
 
 from penstock.observe.prometheus import FlowCollector
-from penstock.stats.snapshot import Snapshot
+from penstock.observe.reported import Metrics
+from penstock.stats.snapshot import QueueStats, Snapshot
+from penstock.wire.reports import ShuffleHeld
 from tests.dashboard.flows import WatchedJob, interval
 
 PLACE = Path(__file__).resolve().parents[2] / "docs" / "grafana"
@@ -25,11 +28,19 @@ class Collector(FlowCollector):
     def _look(self) -> Snapshot | None:
         seen = interval(1)
         kept = [replace(one, p99_ms=20.0, held=True) for one in seen.constraints]
-        return replace(seen, constraints=kept)
+        queue = QueueStats(items=3, envelopes=1, bytes=900, age_ms=2.0)
+        return replace(seen, constraints=kept, streams=[replace(one, queue=queue) for one in seen.streams])
+
+
+class Job(WatchedJob):
+    """Its executor holds something."""
+
+    def metrics(self) -> Metrics:
+        return dataclasses.replace(super().metrics(), shuffle={"0": ShuffleHeld(900, 1000)})
 
 
 def families() -> list[Metric]:
-    return list(Collector(WatchedJob()).collect())
+    return list(Collector(Job()).collect())
 
 
 def samples() -> dict[str, set[str]]:

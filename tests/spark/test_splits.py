@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import penstock as ps
 from penstock.testing.collector import Collector
 from tests.spark.items import assert_exactly_once, assert_ordered, numbered, wait_for_items
+from tests.spark.test_crashes import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -32,18 +33,18 @@ def positions(checkpoint: Path) -> dict[str, Any]:
 def test_replicas_of_a_source_grow_and_shrink_at_boundaries(
     spark: SparkSession, collector: Collector, tmp_path: Path
 ) -> None:
-    job = ps.run(flow_of(collector, 6000, ps.elastic(1, 5, initial=2)), checkpoint=tmp_path)
+    job = ps.run(flow_of(collector, 10_000, ps.elastic(1, 5, initial=2)), checkpoint=tmp_path)
     for replicas, seen in [(5, 500), (1, 1500), (3, 2500)]:
         wait_for_items(collector, seen)
         job.set_active("numbers", replicas)
         metrics = job.metrics().tasks["numbers"]
         assert (metrics.active, metrics.pool) == (replicas, replicas)
         assert positions(tmp_path).keys() == {f"{number}/5" for number in range(5)}
-    (victim, *_) = job.metrics().tasks["numbers"].processes
-    os.kill(victim, signal.SIGKILL)
+    wait_for(lambda: len(job.metrics().tasks["numbers"].processes) == 3)  # those of before have left
+    os.kill(job.metrics().tasks["numbers"].processes[0], signal.SIGKILL)
     assert job.await_termination(60)
-    assert_exactly_once({*collector.items()}, 6000, 5)
-    assert sum(one["ordinal"] for one in positions(tmp_path).values()) == 6000
+    assert_exactly_once({*collector.items()}, 10_000, 5)
+    assert sum(one["ordinal"] for one in positions(tmp_path).values()) == 10_000
 
 
 def test_a_checkpoint_goes_on_with_other_replicas(

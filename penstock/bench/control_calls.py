@@ -74,7 +74,7 @@ def one_run(policy: str, load: Load) -> ControlledRun:
         replicas = penstock.elastic(1, MOST, initial=1, pool=MOST)
         asked = items.map(ask, name=TASK, concurrency=CONCURRENCY, parallelism=replicas)
         asked.sink(ledger, name="ledger")
-        flow.constrain(f"{BOUND_MS} ms", name="asked")
+        flow.constrain(f"{BOUND_MS} ms", [f"items->{TASK}", TASK, f"{TASK}->ledger"], name="asked")
         return controlled_run(flow, ledger, control_plan(policy))
 
 

@@ -104,7 +104,8 @@ class PacedReader(Generic[Item]):
         while len(self._ahead_ns) < limit and self._ahead_ns[-1] <= now_ns and self._look_ahead():
             pass
         count = bisect_right(self._ahead_ns, now_ns, 0, min(limit, len(self._ahead_ns)))
-        due, self._ahead_ns = self._ahead_ns[:count], self._ahead_ns[count:]
+        due = self._ahead_ns[:count]
+        del self._ahead_ns[:count]
         return due
 
     def _look_ahead(self) -> bool:

@@ -164,11 +164,7 @@ class _Reading:
         splits = dealt(source.splits, replicas)[head.context.replica]
         self._start = {split: Position(0, source.start(split)) for split in splits}
         self._began_ns = clock.now_ns()
-        self._begun = False
-
-    @property
-    def is_dry(self) -> bool:
-        return self._begun and self._sourcing.is_dry
+        self._begun = self.is_dry = False
 
     def begin(self) -> None:
         """The positions that were reached are those of the next batch."""
@@ -178,6 +174,7 @@ class _Reading:
             self._sourcing.begin(SourceOrder(at, self._start, self._began_ns))
         except Exception as problem:  # noqa: BLE001 - users' code may raise anything
             self._failures.broken("reading the source", problem)
+        self.is_dry = self._sourcing.is_dry
         if not self._waits and not self.is_dry:
             self._read_at(self._clock.now_ns())
 
@@ -198,7 +195,8 @@ class _Reading:
         except Exception as problem:  # noqa: BLE001 - users' code may raise anything
             self._failures.broken("reading the source", problem)
             return
-        if sourcing.is_dry:
+        self.is_dry = sourcing.is_dry
+        if self.is_dry:
             return
         if went_on:
             self._read_at(now_ns)

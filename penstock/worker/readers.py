@@ -47,6 +47,13 @@ class Readers:
         self._source = source
         self._joint: JointReader[Any] | None = None
         self.splits: dict[str, OpenSplit] = {}
+        self.undone: list[OpenSplit] = []
+        """Those that have not run dry."""
+
+    @property
+    def only(self) -> OpenSplit | None:
+        """The one that is left to be read, if there is one, and it is read by itself."""
+        return self.undone[0] if len(self.undone) == 1 and self._joint is None else None
 
     @property
     def positions(self) -> dict[str, Position]:
@@ -72,7 +79,13 @@ class Readers:
             self._open_jointly(self._source, positions)
         else:
             self._open_each(positions, clock)
+        self.undone = [split for split in self.splits.values() if not split.position.done]
         return True
+
+    def run_dry(self, split: OpenSplit, at: Position) -> None:
+        """There is no more of it, from this position on."""
+        split.position = at
+        self.undone.remove(split)
 
     def _open_jointly(self, source: JointSource, positions: Mapping[str, Position]) -> None:
         self.close()
@@ -103,7 +116,7 @@ class Readers:
             ready = self._joint.await_any(limit, wait_s)
             yield (Turn(self.splits[name], limit, 0.0) for name in ready)
             return
-        undone = [split for split in self.splits.values() if not split.position.done]
+        undone = [*self.undone]
         if len(undone) > 1:
             each = -(-limit // len(undone))
             yield (Turn(split, each, 0.0) for split in undone)
@@ -120,4 +133,4 @@ class Readers:
         else:
             for split in self.splits.values():
                 split.reader.close()
-        self.splits = {}
+        self.splits, self.undone = {}, []

@@ -50,6 +50,9 @@ class _Labels(NamedTuple):
         return None if self.metadata is None else self.metadata[place]
 
 
+_NO_LABELS = _Labels(None, None)
+
+
 class _Mark(NamedTuple):
     """When this chunk is done with, a split is at this position for a successor."""
 
@@ -102,7 +105,7 @@ class Sourcing:
     @property
     def is_dry(self) -> bool:
         """Whether nothing will come any more."""
-        return not self._grows and all(split.position.done for split in self._readers.splits.values())
+        return not self._grows and not self._readers.undone
 
     def sample(self, share: float) -> None:
         """Tag this share of the items from now on."""
@@ -154,7 +157,14 @@ class Sourcing:
 
     def read(self) -> bool:
         """Read what is there, or wait for it a little, and send it; whether any split went on."""
-        self._full = went_on = False
+        self._full = False
+        only = self._readers.only
+        went_on = self._read_splits() if only is None else self._read_split(only, _CHUNK, _WAIT_S)
+        self._look()
+        return went_on
+
+    def _read_splits(self) -> bool:
+        went_on = False
         before = self._items
         for turns in self._readers.passes(_CHUNK, _WAIT_S):
             for turn in turns:
@@ -164,7 +174,6 @@ class Sourcing:
         self._full |= self._items - before >= _CHUNK
         if not self._readers.splits:
             self._sleep(_WAIT_S)  # perhaps it gets some at the next boundary
-        self._look()
         return went_on
 
     def _look(self) -> None:
@@ -183,7 +192,7 @@ class Sourcing:
         reader, at = split.reader, split.position
         got = reader.read(limit, wait_s)
         if got is None:
-            split.position = Position(at.ordinal, reader.offset, done=True)
+            self._readers.run_dry(split, Position(at.ordinal, reader.offset, done=True))
             return True
         items, due_ns = got
         self._full |= len(items) == limit
@@ -233,8 +242,9 @@ class Sourcing:
         metadata: list[Metadata | None] | None = None
         if items and type(items[0]) is Record:
             items, metadata = _unpacked(self._name, items)
-        ids = _ids(split, len(items)) if outbox.with_ids else None
-        labels = _Labels(ids, metadata)
+        labels = _NO_LABELS
+        if outbox.with_ids or metadata is not None:
+            labels = _Labels(_ids(split, len(items)) if outbox.with_ids else None, metadata)
         outbox.emitted_ns = self._emitted_ns(due_ns, 0)
         start = 0
         for place in self._sampler.places(len(items)):

@@ -15,6 +15,7 @@ def test_each_change_is_a_reason_with_from_and_to() -> None:
         replicas={"work": (2, 5)},
         lifetimes_ms={"source->work": (2.0, 0.0)},
         bounds_ms={"c": (10.0, 25.0)},
+        paused={"source": True, "other": False},
         mode=("on", "off"),
     )
     assert entry.by == "dashboard"
@@ -27,6 +28,8 @@ def test_each_change_is_a_reason_with_from_and_to() -> None:
         (2, 5, "work: 2 -> 5 replicas"),
         (2.0, 0.0, "source->work: lifetime 2 ms -> 0 ms"),
         (10.0, 25.0, "c: bound 10 ms -> 25 ms"),
+        (None, None, "source: paused"),
+        (None, None, "other: reads on"),
         ("on", "off", "policy: on -> off"),
     ]
 

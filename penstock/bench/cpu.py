@@ -1,11 +1,11 @@
-"""CPU per item at 10,000 items/s: envelopes of 100 ms against items shipped one by one, and a batch task."""
+"""CPU per item at 10,000 items/s: envelopes of 100 ms against items one by one, lists of items, async calls."""
 
 import time
 
 import penstock
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Result, median, ratio
-from penstock.bench.throughput import flow
+from penstock.bench.throughput import awaiting_flow, flow
 from penstock.bench.windows import Window, lifetimes_in_turn
 
 RATE_PER_S = 10_000.0
@@ -14,12 +14,17 @@ LIFETIMES = {"at_once": "0 ms", "after_100_ms": "100 ms"}
 
 
 def bench(effort: Effort) -> Result:
-    """Two jobs, one after the other; CPU of all they consist of: driver, Spark's JVM, workers."""
+    """Three jobs, one after the other; CPU of all they consist of: driver, Spark's JVM, workers."""
     turns, settle_s, window_s = (1, 4.0, 8.0) if effort is Effort.QUICK else (3, 8.0, 15.0)
     bench_session(SLOTS)
     windows: dict[str, list[Window]] = {}
-    for in_batches, lifetimes in ((False, LIFETIMES), (True, {"batches": LIFETIMES["after_100_ms"]})):
-        job = penstock.run(flow(RATE_PER_S, in_batches=in_batches))
+    late = LIFETIMES["after_100_ms"]
+    for chosen, lifetimes in (
+        (flow(RATE_PER_S), LIFETIMES),
+        (flow(RATE_PER_S, in_batches=True), {"batches": late}),
+        (awaiting_flow(RATE_PER_S), {"awaited": late}),
+    ):
+        job = penstock.run(chosen)
         time.sleep(settle_s)
         windows |= lifetimes_in_turn(job, lifetimes, turns=turns, settle_s=settle_s, window_s=window_s)
         job.stop()
@@ -38,6 +43,7 @@ def summarise(windows: dict[str, list[Window]]) -> Result:
         "at_once_cpu_us_per_item": at_once,
         "after_100_ms_cpu_us_per_item": batched,
         "batches_cpu_us_per_item": median(costs["batches"]),
+        "awaited_cpu_us_per_item": median(costs["awaited"]),
         "turns_cpu_us_per_item": costs,
         "turns_items_per_s": rates,
     }

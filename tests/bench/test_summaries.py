@@ -102,6 +102,7 @@ def test_cpu_needs_a_third_at_the_rate() -> None:
             "at_once": windows(10_000, 1.5),
             "after_100_ms": windows(items, batched_s),
             "batches": batches,
+            "awaited": windows(10_000, 0.4),
         }
         return cpu.summarise(taken)
 
@@ -109,6 +110,7 @@ def test_cpu_needs_a_third_at_the_rate() -> None:
     assert not result(0.51).ok
     assert not result(0.1, items=5_000).ok
     assert result(0.5).figures["batches_cpu_us_per_item"] == pytest.approx(20)
+    assert result(0.5).figures["awaited_cpu_us_per_item"] == pytest.approx(40)
 
 
 def test_idle_counts_processes_cores_and_memory() -> None:

@@ -342,12 +342,12 @@ def test_two_that_call_each_other_at_once_have_one_connection(ends: Ends) -> Non
 def test_readers_that_start_at_once_open_their_channels_in_order(ends: Ends) -> None:
     before = ends.refused()
     link = ends.reading.to("1", HOST, ends.writing.port())
-    inbox = ends.jvm.org.penstock.bridge.Inbox(1, ROOM)
+    inbox = ends.inbox(1)
     watches = [ends.watch() for _ in range(8)]
 
     def several(watch: Any) -> None:
         for _ in range(40):
-            link.open(1, 7, 0, inbox.channel(), ROOM, watch)
+            link.open(1, 7, 0, ends.channel(inbox), ROOM, watch)
 
     opening = [threading.Thread(target=several, args=(watch,)) for watch in watches]
     for thread in opening:

@@ -125,6 +125,7 @@ class _Engine:
                     self._post,
                     self._fail,
                     partial(_Watch, self._arrivals, number, self._clock.now_ns),
+                    self._deliver,
                 )
                 for number in range(head.parallelism.initial)
             ]

@@ -38,6 +38,7 @@ class Replica:
         post: Callable[[bytes], None],
         fail: Fail,
         watch: Callable[[Outbox], Timed],
+        deliver: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._switches = switches
@@ -58,7 +59,7 @@ class Replica:
         self._source: _Reading | None = None
         if self._head.task.kind == "source":
             replicas = self._head.task.parallelism.initial
-            self._source = _Reading(self._head, self._outbox, clock, replicas)
+            self._source = _Reading(self._head, self._outbox, clock, replicas, deliver)
 
     @property
     def runners(self) -> Sequence[Runner]:
@@ -153,8 +154,16 @@ class Replica:
 class _Reading:
     """The splits of a replica of a source, which are read whenever they have something."""
 
-    def __init__(self, head: Runner, outbox: Outbox, clock: VirtualClock, replicas: int) -> None:
+    def __init__(
+        self,
+        head: Runner,
+        outbox: Outbox,
+        clock: VirtualClock,
+        replicas: int,
+        deliver: Callable[[], None],
+    ) -> None:
         self._clock = clock
+        self._deliver = deliver
         self._failures = head.failures
         self._wake_ns = 0
         self._waits = False
@@ -162,6 +171,7 @@ class _Reading:
         refuse = head.failures.result_failed
         self._sourcing = Sourcing(head.task, outbox, head.measured, clock.now_ns, self._sleep, refuse)
         splits = dealt(source.splits, replicas)[head.context.replica]
+        self._is_alone = len(splits) == 1
         self._start = {split: Position(0, source.start(split)) for split in splits}
         self._began_ns = clock.now_ns()
         self._begun = self.is_dry = False
@@ -188,24 +198,34 @@ class _Reading:
     def _read(self) -> None:
         """Read what is there, and see when more of it will be."""
         self._waits = False
-        self._wake_ns = now_ns = self._clock.now_ns()
+        clock = self._clock
+        while (went_on_ns := self._went_on_ns()) is not None:
+            self._deliver()
+            if not clock.wait(went_on_ns):
+                self._read_at(went_on_ns)
+                return
+        if not self.is_dry:
+            # A source that did not wait by this clock is looked at again as a worker would.
+            now_ns = clock.now_ns()
+            self._read_at(self._wake_ns if self._wake_ns > now_ns else now_ns + _LOOK_AGAIN_NS)
+
+    def _went_on_ns(self) -> int | None:
+        """Read once; the time, if something was read or the time has passed, and there may be more."""
+        self._wake_ns = began_ns = self._clock.now_ns()
         sourcing = self._sourcing
         try:
-            went_on = sourcing.read() and (sourcing.is_dry or sourcing.read())
+            went_on = sourcing.read()
         except Exception as problem:  # noqa: BLE001 - users' code may raise anything
             self._failures.broken("reading the source", problem)
-            return
+            return None
         self.is_dry = sourcing.is_dry
-        if self.is_dry:
-            return
-        if went_on:
-            self._read_at(now_ns)
-        else:  # a source that did not wait by this clock is looked at again as a worker would
-            self._read_at(self._wake_ns if self._wake_ns > now_ns else now_ns + _LOOK_AGAIN_NS)
+        now_ns = self._clock.now_ns()
+        return now_ns if not self.is_dry and (went_on or now_ns > began_ns) else None
 
     def _sleep(self, seconds: float) -> None:
         """Until the first of the splits has something; one that is not to wait does not count."""
         now_ns = self._clock.now_ns()
         wake_ns = now_ns + round(seconds * 1e9)
-        if wake_ns > now_ns:
-            self._wake_ns = wake_ns if self._wake_ns <= now_ns else min(self._wake_ns, wake_ns)
+        if wake_ns <= now_ns or (self._is_alone and self._clock.wait(wake_ns)):
+            return
+        self._wake_ns = wake_ns if self._wake_ns <= now_ns else min(self._wake_ns, wake_ns)

@@ -30,6 +30,7 @@ from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout, lay_out, max_slots
 from penstock.flow.pickling import check_picklable
 from penstock.flow.reach import lasting_batches, out_of_reach
+from penstock.io.msgspec_codec import check_structs
 from penstock.observe.metrics_server import metrics_address
 from penstock.operate.opened import accept_commands
 from penstock.spark.bridge import Bridge
@@ -116,6 +117,7 @@ def run(
     if dashboard is not None:
         dashboard_address(dashboard)
     check_picklable(graph)
+    check_structs(graph)
     layout = lay_out(graph)
     reading = Reading(graph)
     letters = Path(dead_letters or dead_letters_of(graph)).absolute()

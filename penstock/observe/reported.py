@@ -182,7 +182,9 @@ class Reported:
             process = self._leaving.get(who)
             if process is None:
                 process = self._living.setdefault(who, {})
-            process[worker.task, worker.serial] = worker
+            known = process.get((worker.task, worker.serial))
+            if known is None or known.made <= worker.made:
+                process[worker.task, worker.serial] = worker
             if report.queue is not None:
                 self._waiting[worker.task, worker.replica] = (who, report.queue)
             if report.shuffle is not None:

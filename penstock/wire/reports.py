@@ -10,7 +10,8 @@ from penstock.stats.report import ChannelReport, ReplicaReport
 class WorkerReport(msgspec.Struct, frozen=True):
     """Totals of one task in one worker process since it began there.
 
-    Numbers of processes are used again; `born_ns` tells two with the same number apart.
+    Numbers of processes are used again; `born_ns` tells two with the same number apart. `made` counts the
+    reports of a process: they come in two ways, at boundaries and in between, and may overtake each other.
     """
 
     task: str
@@ -25,6 +26,7 @@ class WorkerReport(msgspec.Struct, frozen=True):
     sent: dict[str, int] = {}
     serial: int = 0
     born_ns: int = 0
+    made: int = 0
 
 
 class Restart(msgspec.Struct, frozen=True):

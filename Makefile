@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 JAVA := $(shell find java -name '*.java' 2>/dev/null)
 
-.PHONY: setup bridge demo demo-kafka test test-cluster epochs lint bench faults soak evaluation lock clean
+.PHONY: setup bridge demo demo-kafka test test-cluster epochs lint docs dist check-wheel bench faults soak evaluation lock clean
 
 setup: $(STAMPS)/package bridge
 
@@ -56,6 +56,19 @@ lint: setup
 test: lint $(STAMPS)/chromium $(STAMPS)/broker
 	$(BIN)/python -m pytest
 
+# The documentation as a site, in site/; a link that leads nowhere fails it.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+# The wheel and the source archive, in dist/; PENSTOCK_REPOSITORY is the public address of the repository, if there is one.
+dist: setup
+	$(BIN)/python -m build --no-isolation --outdir dist
+
+# The wheel in fresh environments outside of the checkout, with every Python that is here: it runs a flow in each.
+check-wheel: dist
+	scripts/check_wheel.sh dist
+
 # The properties of the epochs' protocol with many more schedules: some minutes.
 epochs: setup
 	PENSTOCK_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/python -m pytest --timeout=3600 tests/epochs
@@ -82,9 +95,9 @@ evaluation: setup
 # Run after changing the dependencies in pyproject.toml; the lock file must not depend on this machine.
 lock: $(STAMPS)/python
 	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links \
-		--extra apps --extra arrow --extra dashboard --extra kafka --extra livestream --extra metrics --extra report --extra bench --extra dev --output-file requirements.lock pyproject.toml
+		--extra apps --extra arrow --extra dashboard --extra kafka --extra livestream --extra metrics --extra report --extra bench --extra dev --extra docs --output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf build dist penstock/spark/jars penstock/bench/jars .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist site penstock/spark/jars penstock/bench/jars .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -f $(STAMPS)/package $(STAMPS)/bridge
 	find penstock tests -name __pycache__ -type d -prune -exec rm -rf {} +

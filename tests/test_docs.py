@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+PAGES = sorted([*(ROOT / name for name in AT_THE_TOP), *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
@@ -48,8 +49,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_targets_that_are_documented_are_in_the_makefile() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"`make ([a-z]+)", "\n".join(page.read_text() for page in PAGES)))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z-]+)[`\n]", "\n".join(page.read_text() for page in PAGES)))
     assert named <= targets
     assert {"setup", "bridge", "demo", "test", "lint", "bench", "clean"} <= targets
 

@@ -11,16 +11,16 @@ import msgspec
 from penstock.control.by_hand import Mode
 from penstock.control.control_plan import ControlPlan
 from penstock.control.decision_log import Entry
+from penstock.control.events import Eventful, Noted
 from penstock.control.flow_engine import FlowEngine, Steered
 from penstock.control.live_policy import is_built_in
 from penstock.control.loop import Controller, Cycle
 from penstock.control.notices import Notices
-from penstock.control.recording import Recorder
+from penstock.control.recording import Recorder, RecordingError
 from penstock.control.recording_header import RecordingHeader, installed_versions
 from penstock.control.status import DECISIONS_KEPT, FlowStatus, status_path, write_status
 from penstock.durations import Duration
 from penstock.flow.errors import FlowError
-from penstock.observe.progress import Status
 
 _CYCLES_KEPT = 1000
 _END_S = 1.0
@@ -29,13 +29,8 @@ _USUAL_REPORT_S = 1.0
 _log = logging.getLogger("penstock.control")
 
 
-class Controlled(Steered, Protocol):
+class Controlled(Steered, Eventful, Protocol):
     """The handle of a running flow, as its controller needs it."""
-
-    @property
-    def status(self) -> Status:
-        """What it is doing."""
-        ...
 
     def tell(self, notice: str) -> None:
         """Let somebody hear of it."""
@@ -55,6 +50,7 @@ class Control:
         self._plan = plan
         self._cycles: deque[Cycle] = deque(maxlen=_CYCLES_KEPT)
         self._notices = Notices()
+        self._noted: Noted | None = Noted()
         beside = None if plan.recording is None else status_path(plan.recording)
         self._status_files = [place for place in (beside, plan.status) if place is not None]
         self._engine = FlowEngine(
@@ -130,11 +126,13 @@ class Control:
 
     def _drive(self) -> None:
         self._show()
+        self._record_events()
         try:
             for cycle in self._controller.cycles():
                 self._cycles.append(cycle)
                 for notice in self._notices.of(cycle):
                     self._job.tell(notice)
+                self._record_events()
                 self._show()
         except Exception as problem:  # noqa: BLE001 - whatever it is, the flow goes on
             if not self._job.await_end(_END_S):  # a flow that ends may take Spark away while it is asked
@@ -145,11 +143,23 @@ class Control:
                 self._job.tell(self.problem)
         finally:
             self._controller.close()
-            if self._recorder is not None:
-                self._recorder.close()
         self._show()
         self._job.await_end(None)
+        self._record_events()
+        if self._recorder is not None:
+            self._recorder.close()
         self._show()
+
+    def _record_events(self) -> None:
+        """What has happened since the last time; a file that cannot be written is told once and given up."""
+        if self._recorder is None or self._noted is None:
+            return
+        try:
+            for event in self._noted.news(self._job):
+                self._recorder.write_event(event)
+        except (OSError, RecordingError) as problem:
+            self._noted = None
+            _log.warning("flow %s: its events are not recorded: %s", self._job.layout.graph.name, problem)
 
     def status(self) -> FlowStatus:
         """The flow and its controller at a glance."""

@@ -2,7 +2,8 @@
 
 `run.jsonl` holds a header, then one snapshot per line, with its time. `run.decisions.jsonl` holds one entry
 per line: the decision made from the snapshot of the same number, its effect and, one interval later, what was
-observed.
+observed. `run.events.jsonl` holds commits, failures and restarts, one per line;
+recordings of a simulation, and older ones, are without it.
 
 A run that is started again is appended, with a header of its own; numbers go on. They count the snapshots of
 the file, from 0, and so still join decisions to snapshots when a killed run left one without its decision.
@@ -21,6 +22,7 @@ from typing import TypeVar
 import msgspec
 
 from penstock.control.decision_log import Entry
+from penstock.control.events import Event
 from penstock.control.recorded_snapshot import RecordedSnapshot, decode_recorded, encode_recorded
 from penstock.control.recording_header import RecordingHeader, decode_header, encode_header
 from penstock.io.part_file import PartFile
@@ -38,10 +40,15 @@ def decisions_path(path: Path | str) -> Path:
     return Path(path).with_name(f"{Path(path).stem}.decisions.jsonl")
 
 
+def events_path(path: Path | str) -> Path:
+    """Where commits, failures and restarts of the recording `path` are, if it has them."""
+    return Path(path).with_name(f"{Path(path).stem}.events.jsonl")
+
+
 def delete_recording(path: Path | str) -> None:
-    """Begin anew: no snapshots and no decisions."""
-    Path(path).unlink(missing_ok=True)
-    decisions_path(path).unlink(missing_ok=True)
+    """Begin anew: no snapshots, decisions and events."""
+    for file in (Path(path), decisions_path(path), events_path(path)):
+        file.unlink(missing_ok=True)
 
 
 class Recorder(AbstractContextManager["Recorder"]):
@@ -56,6 +63,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         self.first_number = check_recording(self.path, header.flow)
         self._snapshots = _appended(self.path)
         self._decisions = _appended(decisions_path(self.path))
+        self._events: PartFile | None = None
         self._snapshots.write_line(encode_header(header))
         self._is_closed = False
         self._lock = threading.Lock()  # what is decided by hand comes from other threads
@@ -80,11 +88,19 @@ class Recorder(AbstractContextManager["Recorder"]):
             if not self._is_closed:
                 self._decisions.write_line(msgspec.json.encode(entry))
 
+    def write_event(self, event: Event) -> None:
+        """Add what has happened."""
+        if self._events is None:
+            self._events = _appended(events_path(self.path))
+        self._events.write_line(msgspec.json.encode(event))
+
     def close(self) -> None:
         with self._lock:
             self._is_closed = True
             self._snapshots.close()
             self._decisions.close()
+            if self._events is not None:
+                self._events.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -129,6 +145,11 @@ def read_decisions(path: Path | str) -> Iterator[Entry]:
 def read_log(path: Path | str) -> Iterator[Entry]:
     """All of the decision log that belongs to the recording `path`, with what was decided by hand."""
     return _decoded(decisions_path(path), msgspec.json.Decoder(Entry).decode)
+
+
+def read_events(path: Path | str) -> Iterator[Event]:
+    """Commits, failures and restarts of the recording `path`."""
+    return _decoded(events_path(path), msgspec.json.Decoder(Event).decode)
 
 
 def _decoded(path: Path | str, decode: Callable[[bytes], T | None]) -> Iterator[T]:

@@ -10,11 +10,10 @@ from typing import Final, Protocol
 import msgspec
 
 from penstock.control.decision_log import Entry
+from penstock.control.events import Event, Noted, Stopped
 from penstock.control.loop import Cycle
 from penstock.dashboard.timeline import Timeline
-from penstock.dashboard.told import Event, EventKind, Now, Told, is_loud, now_of, told_of
-from penstock.observe.progress import Status
-from penstock.observe.reported import Metrics
+from penstock.dashboard.told import Now, Told, is_loud, now_of, told_of
 from penstock.observe.view import View
 from penstock.operate.commands import Commands
 from penstock.operate.ports import Deciding, Operated
@@ -26,30 +25,6 @@ KEPT: Final = 3600
 EVENTS_KEPT: Final = 500
 _END_S: Final = 5.0
 _log = logging.getLogger("penstock.dashboard")
-
-
-class Stopped(Protocol):
-    """A time in which the flow did not run, by the monotonic clock."""
-
-    @property
-    def why(self) -> str:
-        """What ended it."""
-        ...
-
-    @property
-    def began_s(self) -> float:
-        """When it stopped."""
-        ...
-
-    @property
-    def ended_s(self) -> float:
-        """When it ran again."""
-        ...
-
-    @property
-    def replayed(self) -> int:
-        """Items that were read again."""
-        ...
 
 
 class Watching(Deciding, Protocol):
@@ -95,7 +70,7 @@ class LiveFlow:
         self._clock = clock
         self._view = job.view(with_cpu=False)
         self._commands = Commands(job, by="dashboard")
-        self._noted = _Noted()
+        self._noted = Noted()
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._happened = 0
         self._now: Now | None = None
@@ -158,7 +133,7 @@ class LiveFlow:
                     snapshot, cores_used=seen.cores_used, cores_leased=seen.cores_leased
                 )
             self.timeline.add(snapshot, at_s=time.time(), planned=planned)
-        news = self._noted.news(job.status, job.metrics(), _batch(job), job.outages())
+        news = self._noted.news(job)
         self._events.extend(news)
         self._happened += len(news)
         answer = self._commands.answer(AskStatus())
@@ -181,54 +156,3 @@ class LiveFlow:
                 if not is_told and not self._closed.is_set():
                     _log.warning("flow %s: the dashboard could not look at it", self.flow, exc_info=True)
                 is_told = True
-
-
-class _Noted:
-    """What was known at the last look; what is new becomes events."""
-
-    def __init__(self) -> None:
-        self._state: str | None = None
-        self._batch: int | None = None
-        self._outages = 0
-        self._counts: dict[tuple[str, str], int] = {}
-
-    def news(
-        self, status: Status, metrics: Metrics, batch: int | None, outages: Sequence[Stopped]
-    ) -> list[Event]:
-        """Since the last call; the first tells the state only."""
-        at_s, found = time.time(), list[Event]()
-        if status.state != self._state:
-            kind: EventKind = "failure" if status.state == "failed" else "run"
-            text = f"the flow is {status.state}"
-            found.append(Event(at_s=at_s, kind=kind, text=text, detail=status.message))
-            self._state = status.state
-        if batch is not None and self._batch is not None and batch > self._batch:
-            found.append(Event(at_s=at_s, kind="commit", text=f"batch {batch - 1} is committed"))
-        self._batch = batch
-        for outage in outages[self._outages :]:
-            down_s = outage.ended_s - outage.began_s
-            words = f"started again after {down_s:.1f} s, {outage.replayed:,} items replayed"
-            found.append(Event(at_s=at_s, kind="restart", text=words, detail=outage.why))
-        self._outages = len(outages)
-        return [*found, *self._failures(metrics, at_s)]
-
-    def _failures(self, metrics: Metrics, at_s: float) -> list[Event]:
-        found = []
-        for task, counted in metrics.tasks.items():
-            counts = {
-                "worker processes died and were replaced": counted.restarts,
-                "items skipped": counted.skipped,
-                "items became dead letters": counted.dead_lettered,
-            }
-            for words, count in counts.items():
-                before = self._counts.get((task, words), 0)
-                self._counts[task, words] = count
-                if count > before:
-                    found.append(Event(at_s=at_s, kind="failure", text=f"{task}: {count - before:,} {words}"))
-        return found
-
-
-def _batch(job: Watched) -> int | None:
-    """The one that runs."""
-    progress = job.recent_progress
-    return progress[-1]["batch"] if progress else None

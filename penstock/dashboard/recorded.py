@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 
 from penstock.control.decision_log import Entry
-from penstock.control.recording import RecordingError, decisions_path, read_log
+from penstock.control.events import Event
+from penstock.control.recording import RecordingError, decisions_path, events_path, read_events, read_log
 from penstock.control.recording_header import RecordingHeader, decode_header
 from penstock.dashboard.timeline import OtherTasksError, Timeline
-from penstock.dashboard.told import Event, Now, Told, is_loud, told_of
+from penstock.dashboard.told import Now, Told, is_loud, told_of
 from penstock.operate.protocol import Answer, Set
 from penstock.stats.snapshot import Snapshot, decode_snapshot
 
@@ -30,7 +31,7 @@ class RecordedFlow:
         self.path = Path(path)
         self.timeline = Timeline()
         self.flow, self.policy = self.path.stem, None
-        self._events: list[Event] = []
+        self._events = list(read_events(self.path)) if events_path(self.path).exists() else []
         self._entries = _entries(self.path)
         self._by_number = {entry.number: entry for entry in self._entries if entry.by is None}
         self._loud = [entry for entry in self._entries if entry.by is not None]
@@ -40,6 +41,7 @@ class RecordedFlow:
         if self.policy is None and self._by_number:
             self.policy = self._entries[-1].decision.policy
         self._loud.sort(key=lambda entry: entry.at_s)
+        self._events.sort(key=lambda event: event.at_s)
 
     def now(self) -> Now | None:
         """It is over."""
@@ -52,7 +54,7 @@ class RecordedFlow:
         return [self._told(entry) for entry in reversed(entries[max(0, end - count) : end])]
 
     def events(self) -> list[Event]:
-        """Starts of the driver, and boundaries that stopped the sources; a recording knows no others."""
+        """Starts of the driver, boundaries that stopped the sources, and recorded events, if it has some."""
         return self._events
 
     def _told(self, entry: Entry) -> Told:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from penstock.control.events import Event
 from penstock.dashboard.timeline import Timeline
-from penstock.dashboard.told import Event, Now, Told
+from penstock.dashboard.told import Now, Told
 from penstock.operate.protocol import Answer, Set
 
 

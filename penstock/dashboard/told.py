@@ -1,18 +1,16 @@
 """What the dashboard tells besides figures: decisions with what they changed, events, and a flow's state."""
 
-from typing import Literal
-
 import msgspec
 
 from penstock.control.by_hand import RULE, Mode
 from penstock.control.decision_log import Entry
+from penstock.control.events import Event
 from penstock.operate.protocol import ConstraintNow, FlowNow, LatencyNow, TaskNow
 from penstock.policy.decision import Reason, Refusal
 from penstock.report.decision_marks import marks_of
 from penstock.stats.snapshot import Snapshot
 
 HIDDEN = "hidden: this may show items or keys; sign in with the token"
-EventKind = Literal["commit", "restart", "failure", "run"]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,15 +35,6 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     after_ms: float | None = None
     gap_ms: float | None = None
     problem: str | None = None
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """A commit, a failure or a restart; `detail` may show items and is told to those who have the token."""
-
-    at_s: float
-    kind: EventKind
-    text: str
-    detail: str | None = None
 
 
 class Now(msgspec.Struct, frozen=True, kw_only=True):

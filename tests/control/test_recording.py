@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.control.events import Event
 from penstock.control.loop import Controller
 from penstock.control.recorded_snapshot import RecordedSnapshot
 from penstock.control.recording import (
@@ -13,6 +14,7 @@ from penstock.control.recording import (
     decode_line,
     delete_recording,
     read_decisions,
+    read_events,
     read_header,
     read_headers,
     read_snapshots,
@@ -162,7 +164,10 @@ def test_a_recording_of_another_version_is_refused_and_left_alone(recording: Pat
     assert recording.read_bytes() == whole
 
 
-def test_a_recording_is_deleted_with_its_decisions(recording: Path) -> None:
+def test_a_recording_is_deleted_with_its_decisions_and_events(recording: Path) -> None:
+    with Recorder(recording, HEADER) as recorder:
+        recorder.write_event(Event(at_s=1.0, kind="commit", text="batch 0 is committed"))
+    assert [event.text for event in read_events(recording)] == ["batch 0 is committed"]
     delete_recording(recording)
     delete_recording(str(recording))
     assert list(recording.parent.iterdir()) == []

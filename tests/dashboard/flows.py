@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from penstock.control.decision_log import Entry
 from penstock.control.engine import Effect
+from penstock.control.events import Event, Stopped
 from penstock.control.loop import Cycle
 from penstock.control.recording import Recorder
-from penstock.dashboard.live import Stopped
 from penstock.observe.reported import Reported
 from penstock.observe.view import View
 from penstock.policy.decision import Reason, Refusal
@@ -67,6 +67,12 @@ def recorded(path: Path, intervals: int = 4) -> Path:
             )
             effect = Effect(after_ms=42.0, problem="item 'secret' is bad" if number == 3 else None)
             recorder.write_decision(Entry(number=number, at_s=at_s, decision=made, effect=effect))
+        for at_s, kind, text, detail in (
+            (4.0, "commit", "batch 0 is committed", None),
+            (9.0, "failure", f"{NASTY}: 2 items skipped", None),
+            (14.0, "restart", "started again after 1.5 s, 1,200 items replayed", "item 'secret' is bad"),
+        ):
+            recorder.write_event(Event(at_s=BEGAN_S + at_s, kind=kind, text=text, detail=detail))
     return path
 
 

@@ -145,17 +145,17 @@ def test_failures_commits_and_restarts_become_events() -> None:
     job.metrics = lambda: counted  # type: ignore[method-assign]
     watched = LiveFlow(job)
     try:
-        job.recent_progress = [{"batch": 4}]
+        job.recent_progress = [{"time_s": 17.0, "batch": 4}]
         counted.tasks["work"].skipped = 3
         counted.tasks["work"].restarts = 1
         job.status = Status("failed", "item 'secret'")
         watched.look()
         assert [(one.kind, one.text) for one in watched.events()] == [
             ("run", "the flow is running"),
-            ("failure", "the flow is failed"),
             ("commit", "batch 3 is committed"),
             ("failure", "work: 1 worker processes died and were replaced"),
             ("failure", "work: 3 items skipped"),
+            ("failure", "the flow is failed"),
         ]
     finally:
         watched.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.dashboard.server import DashboardServer
+from penstock.dashboard.told import HIDDEN
 from penstock.report.history import read_history
 from penstock.report.metrics import needed
 from tests.dashboard.chromium import Browser, Page
@@ -97,9 +98,15 @@ def test_decisions_with_reasons_and_refusals(page: Page) -> None:
 
 def test_commits_and_executors(page: Page) -> None:
     at(page, 1)
-    assert [row[2] for row in page.rows("#events")] == ["a run begins, policy nephele"]
+    assert [row[1:3] for row in page.rows("#events")] == [
+        ["failure", f"{NASTY}: 2 items skipped"],
+        ["commit", "batch 0 is committed"],
+        ["run", "a run begins, policy nephele"],
+    ]
     at(page, 3)
-    assert "the sources stood still for 210 ms at a boundary" in page.rows("#events")[0][2]
+    newest, before, *_ = page.rows("#events")
+    assert "the sources stood still for 210 ms at a boundary" in newest[2]
+    assert before[1:] == ["restart", "started again after 1.5 s, 1,200 items replayed", HIDDEN]
     assert page.rows("#executors") == [["0", "source 1, work 4", "1.25", "2", "5 / 8"]]
     assert page.run("document.getElementById('cores').innerText") == "1 of 2 cores are used"
 

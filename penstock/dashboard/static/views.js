@@ -153,7 +153,7 @@ export function events(page) {
   const place = h("div");
   const about = page.about.is_live
     ? "Commits, failures of tasks, and restarts of the flow since the dashboard was opened by the driver."
-    : "Starts of the driver, and boundaries at which the sources stood still. A recording knows no failures.";
+    : "Starts of the driver, boundaries at which the sources stood still, and, if the recording has them, commits, failures and restarts. A failure was noted at the end of its interval.";
   return {
     element: section("events", "Commits, failures and restarts", about, place),
     update({ atS }) {

@@ -59,7 +59,7 @@ test: lint $(STAMPS)/chromium $(STAMPS)/broker
 # The documentation as a site, in site/; a link that leads nowhere fails it.
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	@echo "open site/index.html"
+	@echo "open site/index.html, or with its search: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site"
 
 # The wheel and the source archive, in dist/; PENSTOCK_REPOSITORY is the public address of the repository, if there is one.
 dist: setup

@@ -20,6 +20,7 @@ from penstock.worker.chain import Chain
 from penstock.worker.outbox import Outbox
 from penstock.worker.runner import Fail, Host, Runner, Timed
 from penstock.worker.sourcing import Sourcing
+from penstock.worker.state_store import StateStore
 
 _SAME_TIME = Exchange(0, 0, 0, 0)
 _LOOK_AGAIN_NS = 10_000_000
@@ -43,6 +44,8 @@ class Replica:
         self._clock = clock
         self._switches = switches
         self._followers = tasks[1:]
+        self._awaited_ns: dict[str, int] = {}
+        self._is_over = False
         self._outbox = Outbox(post, number, with_ids=plan.graph.ids)
         self._outbox.time.learn(_SAME_TIME)
         self._outbox.wake_shipper = lambda due_ns: clock.at(due_ns, Turn.SHIP, self._ship)
@@ -71,6 +74,15 @@ class Replica:
         """Whether nothing will come from here by itself."""
         return self._source is None or self._source.is_dry
 
+    @property
+    def state(self) -> StateStore | None:
+        """What its task declares to keep."""
+        return self._head.state
+
+    def follow(self, switches: Switches) -> None:
+        """From the next batch on."""
+        self._switches = switches
+
     def open(self) -> None:
         """Call `open(context)`."""
         if self._source is None:
@@ -97,6 +109,8 @@ class Replica:
         now_ns = self._outbox.emitted_ns = self._clock.now_ns()
         if not isinstance(intake, BatchIntake):
             intake.process(envelope, now_ns)
+            if self._head.state is not None:
+                self._await_timer(self._head)
             if self._head.calls is not None:
                 self._head.calls.finish()
             return
@@ -116,6 +130,7 @@ class Replica:
 
     def end(self, *, last: bool) -> None:
         """End a batch: call `flush()`, at the end of all `close()`, and send what is left."""
+        self._is_over = last
         self._outbox.emitted_ns = self._clock.now_ns()
         self._outbox.begin_item(None, None)
         if self._source is None:
@@ -139,11 +154,14 @@ class Replica:
 
     def _await_timer(self, runner: Runner) -> None:
         due_ns = runner.next_timer_ns
-        if due_ns is None:
+        if due_ns is None or self._awaited_ns.get(runner.task.name) == due_ns:
             return
+        self._awaited_ns[runner.task.name] = due_ns
 
         def run() -> None:
-            if runner.next_timer_ns == due_ns:  # a batch that begins starts its timers anew
+            is_awaited = self._awaited_ns.get(runner.task.name) == due_ns  # else it is another time by now
+            if is_awaited and not self._is_over:
+                del self._awaited_ns[runner.task.name]
                 self._outbox.emitted_ns = self._clock.now_ns()
                 runner.run_timer(sampled=False)
                 self._await_timer(runner)

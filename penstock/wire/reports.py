@@ -70,8 +70,15 @@ class ShuffleHeld(msgspec.Struct, frozen=True, array_like=True):
     limit_bytes: int
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """Connections that an executor has closed because of what came over them, and what the last one was."""
+
+    count: int
+    last: str
+
+
 class Report(msgspec.Struct, frozen=True):
-    """One report: of a worker, with what its last interval showed, or of one of the other three events.
+    """One report: of a worker, with what its last interval showed, or of one of the other events.
 
     `gone` is the process id of a worker that says nothing more. `passed_ms` are sketches of how long the
     tagged items of the interval took that left the sequence of a constraint here. `queue` is what waits
@@ -88,6 +95,7 @@ class Report(msgspec.Struct, frozen=True):
     chained: "list[Report]" = []
     queue: list[QueuedChannel] | None = None
     shuffle: ShuffleHeld | None = None
+    refused: Refused | None = None
 
 
 class Said(msgspec.Struct, frozen=True):

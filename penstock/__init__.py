@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from penstock import state
 from penstock.flow import Flow, FlowError, Out, Output, Record, elastic, retry, task
 from penstock.flow.errors import JobFailed
 from penstock.io import dedup_jsonl, jsonl, kafka, msgspec_codec, paced, replay, secret, to_kafka
@@ -34,6 +35,7 @@ __all__ = [
     "run",
     "secret",
     "session",
+    "state",
     "task",
     "to_kafka",
 ]

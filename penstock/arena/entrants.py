@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.bench.experiments import SETTINGS
+from penstock.imported import imported
 from penstock.policy.registry import create_from_settings, policy_names
 
 if TYPE_CHECKING:
@@ -28,20 +26,7 @@ def create_entrant(name: str) -> Policy[Any]:
     if ":" not in name:
         return create_from_settings(name, SETTINGS.get(name, ()))
     module_name, _, class_name = name.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise EntrantError(
-                f"--policy {name}: no module {module_name!r} to be found from {here}"
-            ) from None
-        raise
-    make = getattr(module, class_name, None)
-    if make is None:
-        raise EntrantError(f"--policy {name}: module {module_name!r} has no {class_name!r}")
+    make: Any = imported(module_name, class_name, EntrantError, f"--policy {name}: ")
     try:
         policy: Policy[Any] = make()
     except TypeError as error:

@@ -87,14 +87,30 @@ def real_time(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: flo
     )
 
 
-def micro_batch(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float) -> Rows:
-    """Run a shape in micro-batches, one right after the other, for a time after the first arrival."""
+def micro_batch(
+    spark: SparkSession,
+    shape: Shape,
+    rate_per_s: float,
+    seconds: float,
+    begun: Callable[[], object] | None = None,
+) -> Rows:
+    """Run a shape in micro-batches, one right after the other, for a time after the first arrival.
+
+    That is told.
+    """
     assert spark._jvm is not None
     trigger = spark._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(0)
-    return _ran(spark, shape, rate_per_s, seconds, trigger)
+    return _ran(spark, shape, rate_per_s, seconds, trigger, begun)
 
 
-def _ran(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float, trigger: Any) -> Rows:
+def _ran(
+    spark: SparkSession,
+    shape: Shape,
+    rate_per_s: float,
+    seconds: float,
+    trigger: Any,
+    begun: Callable[[], object] | None = None,
+) -> Rows:
     assert spark._jvm is not None
     sink = spark._jvm.org.penstock.bench.LatencySink
     rows = spark.readStream.format("org.penstock.bench.PacedRows").option("rate", str(rate_per_s)).load()
@@ -107,6 +123,8 @@ def _ran(spark: SparkSession, shape: Shape, rate_per_s: float, seconds: float, t
             patience_s = FIRST_ROW_S
             while sink.count() == 0 and patience_s > 0 and not query.awaitTermination(LOOK_MS):
                 patience_s -= LOOK_MS / 1000
+            if begun is not None:
+                begun()
             query.awaitTermination(round(seconds * 1000))
         finally:
             query.stop()

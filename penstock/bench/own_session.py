@@ -56,6 +56,11 @@ class OwnSession(AbstractContextManager["OwnSession"]):
         self._listener = threading.Thread(target=self._listen, name="penstock-session", daemon=True)
         self._listener.start()
 
+    @property
+    def pid(self) -> int:
+        """Of the process; all that it starts is below it."""
+        return self._child.pid
+
     def ask(self, question: str, timeout_s: float) -> Answered:
         """Wait for the answer."""
         before, began_s = look(), time.monotonic()

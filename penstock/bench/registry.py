@@ -23,10 +23,11 @@ BENCHES = {
     "control": "penstock.bench.control",
     "ablation": "penstock.bench.ablation",
     "kafka": "penstock.bench.kafka",
+    "peers": "penstock.bench.peers",
 }
 
 
-WITH_EXPERIMENTS = ("control", "ablation")
+WITH_EXPERIMENTS = ("control", "ablation", "peers")
 """Benches whose experiments can be run alone."""
 
 

@@ -1,13 +1,11 @@
 """From what a user types to a flow: `module:name`, or the name of an application."""
 
-import importlib
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from penstock.apps.registry import APPS
 from penstock.cli.flow_options import FlowOptionError, keywords
 from penstock.flow import Flow, FlowError
+from penstock.imported import imported
 
 
 class TargetError(ValueError):
@@ -22,18 +20,7 @@ def load_flow(target: str, options: Sequence[str] = ()) -> Flow:
         raise TargetError(
             f"{target!r} is neither an application ({', '.join(APPS)}) nor of the form module:flow"
         )
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise TargetError(f"no module {module_name!r} to be found from {here}") from None
-        raise
-    if not hasattr(module, name):
-        raise TargetError(f"module {module_name!r} has no {name!r}")
-    found = getattr(module, name)
+    found = imported(module_name, name, TargetError)
     if isinstance(found, Flow) or not callable(found):
         if options:
             raise FlowOptionError(f"{target!r} is no function, so it takes no options")

@@ -5,8 +5,6 @@ pickled at the mark. An item that fails is undone by what `item()` remembered of
 may have an end, which is part of the state; `expire` removes those whose end has come, by the caller's clock.
 """
 
-import heapq
-import itertools
 import pickle
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.epochs.alarms import Alarms
 from penstock.wire.keys import key_group
 
 Key = Hashable
@@ -41,15 +40,16 @@ class NotOwnedError(Exception):
 
 
 class KeyedState:
-    """A dictionary per group."""
+    """A dictionary per group. One that is not `tracked` does not know what has changed: nobody will ask."""
 
-    def __init__(self, groups: Iterable[int], group_of: Callable[[Key], int] = key_group) -> None:
+    def __init__(
+        self, groups: Iterable[int], group_of: Callable[[Key], int] = key_group, *, tracked: bool = True
+    ) -> None:
         self._values: dict[int, dict[Key, Any]] = {group: {} for group in groups}
         self._touched: dict[int, set[Key]] = {}
         self._until: dict[Key, int] = {}
-        # Ends that may be out of date: `_until` says which of them hold. The numbers are for equal ends.
-        self._ends: list[tuple[int, int, Key]] = []
-        self._numbers = itertools.count()
+        self._ends = Alarms()
+        self._tracked = tracked
         self._group_of = group_of
         self._before: dict[Key, tuple[bytes | None, int | None]] | None = None
 
@@ -57,6 +57,10 @@ class KeyedState:
     def groups(self) -> set[int]:
         """What it owns."""
         return set(self._values)
+
+    def owns(self, group: int) -> bool:
+        """Whether a group is here."""
+        return group in self._values
 
     def get(self, key: Key, default: Any = None) -> Any:
         """The value of a key, which may be changed in place."""
@@ -75,10 +79,8 @@ class KeyedState:
 
     def expire(self, now: int) -> None:
         """Remove every key whose end has come."""
-        while self._ends and self._ends[0][0] <= now:
-            until, _, key = heapq.heappop(self._ends)
-            if self._until.get(key) == until:
-                self.remove(key)
+        for key in self._ends.due(now, self._until.get):
+            self.remove(key)
 
     def items(self) -> Iterator[tuple[Key, Any]]:
         """All keys and values, to look at."""
@@ -147,7 +149,7 @@ class KeyedState:
             self._until.pop(key, None)
         else:
             self._until[key] = until
-            heapq.heappush(self._ends, (until, next(self._numbers), key))
+            self._ends.set(key, until)
 
     def _change(self, group: int, key: Key) -> Change:
         values = self._values[group]
@@ -162,7 +164,8 @@ class KeyedState:
         if self._before is not None and key not in self._before:
             pickled = pickle.dumps(values[key]) if key in values else None
             self._before[key] = (pickled, self._until.get(key))
-        self._touched.setdefault(group, set()).add(key)
+        if self._tracked:
+            self._touched.setdefault(group, set()).add(key)
         return values
 
 

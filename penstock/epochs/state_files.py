@@ -6,7 +6,7 @@ A group is restored from its newest base and the changes after it, in the order 
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -19,6 +19,9 @@ from penstock.epochs.tables import ranges
 
 STATE_VERSION = 1
 
+_Order = tuple[int, bool, int, int]
+_FIRST: Final[_Order] = (-1, False, -1, -1)
+
 
 def write_changes(
     storage: Storage, task: str, replica: int, attempt: int, epoch: int, changes: Sequence[Change]
@@ -27,6 +30,19 @@ def write_changes(
     if not changes:
         return None
     return _write(storage, task, replica, attempt, epoch, "changes", changes, {c.group for c in changes})
+
+
+def write_base(
+    storage: Storage,
+    task: str,
+    replica: int,
+    attempt: int,
+    epoch: int,
+    everything: Sequence[Change],
+    groups: set[int],
+) -> StateFile:
+    """The file of all that a replica knows of its groups."""
+    return _write(storage, task, replica, attempt, epoch, "base", everything, groups)
 
 
 def read_changes(storage: Storage, file: StateFile) -> list[Change]:
@@ -66,33 +82,40 @@ def compact(
 
 def with_base(files: Iterable[StateFile], base: StateFile) -> tuple[StateFile, ...]:
     """The files of an entry that names a base: those of which every group has it instead are left out."""
-    known = [*files, base]
-    return tuple(file for file in known if _needed(file, known))
+    return without_superseded([*files, base])
 
 
-def _needed(file: StateFile, known: Sequence[StateFile]) -> bool:
-    return any(not _is_behind_base(file, known, group) for group in _groups(file))
-
-
-def _is_behind_base(file: StateFile, known: Sequence[StateFile], group: int) -> bool:
-    return any(
-        other.kind == "base" and other.task == file.task and other.has(group) and _order(other) > _order(file)
-        for other in known
+def without_superseded(files: Sequence[StateFile]) -> tuple[StateFile, ...]:
+    """Those of which some group has no newer base."""
+    bases = _newest_bases(files)
+    return tuple(
+        file for file in files if any(_order(file) >= bases[file.task, group] for group in _groups(file))
     )
+
+
+def _newest_bases(files: Iterable[StateFile]) -> dict[tuple[str, int], _Order]:
+    """The newest base of each group of a task; of groups without one what is before all files."""
+    found: dict[tuple[str, int], _Order] = defaultdict(lambda: _FIRST)
+    for file in files:
+        if file.kind == "base":
+            for group in _groups(file):
+                found[file.task, group] = max(found[file.task, group], _order(file))
+    return found
 
 
 def _sources(files: Iterable[StateFile], task: str, groups: set[int]) -> list[tuple[StateFile, set[int]]]:
     """Files in the order of epochs, each with the groups for which it is read."""
     known = [file for file in files if file.task == task]
+    bases = _newest_bases(known)
     read: dict[StateFile, set[int]] = defaultdict(set)
     for file in known:
         for group in _groups(file):
-            if group in groups and not _is_behind_base(file, known, group):
+            if group in groups and _order(file) >= bases[task, group]:
                 read[file].add(group)
     return sorted(read.items(), key=lambda pair: _order(pair[0]))
 
 
-def _order(file: StateFile) -> tuple[int, bool, int, int]:
+def _order(file: StateFile) -> _Order:
     """A base of an epoch stands for the changes of that epoch, too."""
     return (file.epoch, file.kind == "base", file.attempt, file.replica)
 

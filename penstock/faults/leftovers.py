@@ -16,6 +16,7 @@ from pathlib import Path
 from penstock import processes
 from penstock.faults.victims import command, executors, is_java, jvm
 from penstock.operate.place import places
+from penstock.spark.checkpoint import owner_of
 
 PATIENCE_S = 10.0
 _LISTENING = "0A"
@@ -68,21 +69,29 @@ def java_threads() -> list[str]:
 
 
 def private_directories() -> list[str]:
-    """Of zygotes and temporary checkpoints, where this process and its Java put them; none without Java.
-
-    One with a socket that somebody else has bound is that one's.
-    """
+    """Of zygotes and temporary checkpoints, where this process and its Java put them; none without Java."""
     if (machine := jvm()) is None:
         return []
     roots = {tempfile.gettempdir(), str(machine.java.lang.System.getProperty("java.io.tmpdir"))}
-    found = [entry for root in roots for entry in Path(root).glob("penstock-*")]
+    return [place for root in roots for place in directories_in(root)]
+
+
+def directories_in(root: str) -> list[str]:
+    """One whose socket another process has bound is that one's, as is the checkpoint of one that lives."""
     ours = {path for pid in processes.tree(os.getpid()) for path in unix_sockets(pid)}
     others = {str(Path(path).parent) for path in _bound().values() if path not in ours}
     return [
         str(entry)
-        for entry in found
-        if not entry.name.startswith(("penstock-trial-", "penstock-collector-")) and str(entry) not in others
+        for entry in Path(root).glob("penstock-*")
+        if not entry.name.startswith(("penstock-trial-", "penstock-collector-"))
+        and str(entry) not in others
+        and not _is_anothers(entry)
     ]
+
+
+def _is_anothers(checkpoint: Path) -> bool:
+    owner = owner_of(checkpoint)
+    return bool(owner) and owner != processes.identity(os.getpid()) and processes.is_alive(owner)
 
 
 def command_sockets() -> list[str]:

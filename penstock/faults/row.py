@@ -46,6 +46,11 @@ class Row:
     recovers_in_s: float | None = None
     lacks: Callable[[], str] = possible
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether it matters what else the machine does."""
+        return self.recovers_in_s is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import islice
+from itertools import islice, product
 from queue import SimpleQueue
 from typing import NamedTuple, get_args
 
@@ -15,10 +15,11 @@ Say = Callable[[str], None]
 WHERE = {
     "local": "Spark in one process",
     "cluster": "Spark with two executors",
-    "own": "drivers of their own, two at a time",
+    "own": "drivers of their own",
     "hosts": "hosts of their own",
 }
-_LANES = {"own": 2}
+_SIDE_BY_SIDE = {"local", "own"}
+_LANES = 2
 """Where nothing is timed, trials that share nothing are carried out side by side."""
 
 
@@ -32,11 +33,12 @@ class _Trial(NamedTuple):
 def run_rows(rows: Sequence[Row], seed: int, repeats: int, say: Say) -> Iterator[Ran]:
     """Each row as soon as its trials are over; `say` is told how it goes."""
     total, done = len(rows) * repeats, 0
-    for where in get_args(Where):
-        here = [row for row in rows if row.where == where]
+    for where, timed in product(get_args(Where), (True, False)):
+        here = [row for row in rows if row.where == where and row.is_timed == timed]
         if not here:
             continue
-        say(f"{WHERE[where]}: {len(here)} rows")
+        lanes = 1 if timed or where not in _SIDE_BY_SIDE else _LANES
+        say(f"{WHERE[where]}{', two at a time' if lanes > 1 else ''}: {len(here)} rows")
         skipped = {row.name: why for row in here if (why := row.lacks())}
         trials = []
         for row in here:
@@ -44,7 +46,7 @@ def run_rows(rows: Sequence[Row], seed: int, repeats: int, say: Say) -> Iterator
             done += repeats
             if row.name not in skipped:
                 trials += [_Trial(row, seed, n, f"{place} of {total}") for n, place in enumerate(places)]
-        outcomes = _carried_out(where, trials, say)
+        outcomes = _carried_out(where, min(lanes, len(trials)), trials, say)
         for row in here:
             if row.name in skipped:
                 say(f"{row.name}: skipped, {skipped[row.name]}")
@@ -53,7 +55,7 @@ def run_rows(rows: Sequence[Row], seed: int, repeats: int, say: Say) -> Iterator
                 yield Ran(row, seed, [*islice(outcomes, repeats)])
 
 
-def _carried_out(where: Where, trials: Sequence[_Trial], say: Say) -> Iterator[Outcome]:
+def _carried_out(where: Where, lanes: int, trials: Sequence[_Trial], say: Say) -> Iterator[Outcome]:
     """The trials of one kind, in their order."""
     free: SimpleQueue[Stage] = SimpleQueue()
 
@@ -65,7 +67,6 @@ def _carried_out(where: Where, trials: Sequence[_Trial], say: Say) -> Iterator[O
             free.put(on)
 
     with ExitStack() as stages:
-        lanes = _LANES.get(where, 1) if trials else 0
         for _ in range(lanes):
             free.put(stages.enter_context(stage(where)))
         if lanes > 1:

@@ -3,7 +3,7 @@
 from penstock.flow.decorator import task
 from penstock.flow.errors import FlowError
 from penstock.flow.flow import Flow
-from penstock.flow.output import Output, Sink
+from penstock.flow.output import Keyed, Output, Sink
 from penstock.flow.parallelism import Parallelism, elastic
 from penstock.flow.record import Record
 from penstock.flow.retries import Retries, retry
@@ -12,6 +12,7 @@ from penstock.flow.typed import Out
 __all__ = [
     "Flow",
     "FlowError",
+    "Keyed",
     "Out",
     "Output",
     "Parallelism",

@@ -7,6 +7,7 @@ from penstock.flow.constraints import Wish, resolve
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import DEFAULT_BATCH_BYTES, ITEM_ID, Graph, Stream, Task
 from penstock.flow.output import Wire
+from penstock.flow.stateful import refuse_state_without_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ def assemble(
     graph = Graph(flow, ids, tuple(ordered), tuple(streams))
     _refuse_dead_ends(graph)
     _refuse_uneven_forward(graph)
+    refuse_state_without_keys(graph)
     return replace(graph, constraints=resolve(graph, wishes))
 
 

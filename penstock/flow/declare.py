@@ -31,6 +31,7 @@ from penstock.flow.options import (
     declared_by,
 )
 from penstock.flow.parallelism import Parallelism, fixed
+from penstock.flow.stateful import checked_state
 
 DEFAULT_CONCURRENCY: Final = 20
 """How many calls of an async body are open at once if nothing is said."""
@@ -125,6 +126,8 @@ def declare_task(
         settable += ("concurrency", "ordered")
     else:
         _refuse_of_a_plain_body(told, where)
+    state = () if functional else checked_state(body, form, where, awaited=awaited)
+    chain = checked_chain(told.get("chain", True), where)
     outputs = () if kind == "sink" else checked_outputs(told.get("outputs", (DEFAULT_OUTPUT,)), where)
     return Task(
         name=name,
@@ -138,7 +141,7 @@ def declare_task(
         outputs=outputs,
         memory_bytes=checked_memory(told["memory"], where) if "memory" in told else None,
         timeout_ms=checked_timeout_ms(told["timeout"], where) if "timeout" in told else None,
-        chain=checked_chain(told.get("chain", True), where),
+        chain=chain and not any(spec.kind == "per replica" for spec in state),
         batch_size=checked_size(told.get("size", DEFAULT_BATCH_SIZE), where) if batched else None,
         concurrency=checked_concurrency(told.get("concurrency", DEFAULT_CONCURRENCY), where)
         if awaited
@@ -146,6 +149,7 @@ def declare_task(
         ordered=checked_ordered(told.get("ordered", True), where),
         retries=checked_retries(told.get("retries", 0), where),
         defaults=tuple(setting for setting in settable if setting not in told),
+        state=state,
     )
 
 

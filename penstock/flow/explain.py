@@ -11,6 +11,7 @@ from penstock.flow.layers import Layer, Layout, Unit, lay_out, max_slots
 from penstock.flow.names import own_name
 from penstock.flow.parallelism import Parallelism
 from penstock.flow.reach import out_of_reach
+from penstock.flow.stateful import state_in_words
 from penstock.sizes import format_size
 
 _FUNCTIONS: Final = ("map", "flat_map", "filter", "map_batches", "flat_map_batches")
@@ -28,6 +29,8 @@ def explain(graph: Graph) -> str:
         lines += _indented(_stream(layout, stream))
     lines += ["", "constraints"]
     lines += _indented(_constraints(layout))
+    if kept := state_in_words(graph):
+        lines += ["", "state", *_indented(kept)]
     lines += ["", f"slots needed: {layout.slots} ({max_slots(graph)} if every pool grew to its maximum)"]
     lines += ["", "Spark settings", *_indented(spark_conf.describe())]
     return "\n".join(lines)
@@ -81,6 +84,8 @@ def _task(graph: Graph, task: Task) -> list[str]:
         said.append("chain False: always in a process of its own")
     if task.every_ms is not None:
         said.append(f"every {format_ms(task.every_ms)}")
+    if task.state:
+        said.append(f"state {', '.join(spec.words for spec in task.state)}")
     read = {stream.output for stream in graph.outputs_of(task.name)}
     unread = [f'nothing reads output "{output}": its items are dropped' for output in task.outputs]
     kept = [line for line, output in zip(unread, task.outputs, strict=True) if output not in read]

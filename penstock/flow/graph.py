@@ -12,6 +12,7 @@ from penstock.flow.codec import Codec
 from penstock.flow.errors import FlowError
 from penstock.flow.parallelism import Parallelism
 from penstock.flow.retries import Retries
+from penstock.state import Spec
 
 __all__ = [
     "ITEM_ID",
@@ -76,7 +77,8 @@ class Task:
 
     `concurrency` is how many calls of an async body a replica has open at once, and `ordered` whether their
     results are sent in the order of the items; a plain body has no concurrency. `catch_up_s` is the time in
-    which policies should have a source read what has piled up before it.
+    which policies should have a source read what has piled up before it. `state` is what the body declares
+    to keep, by key or by replica.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Task:
     ordered: bool = True
     retries: Retries | None = None
     catch_up_s: float | None = None
+    state: tuple[Spec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

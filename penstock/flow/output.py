@@ -2,17 +2,22 @@
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
 
 from penstock.flow.codec import Codec, checked_codec
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Key, Wiring
-from penstock.flow.options import TaskOptions, checked_duration_ms
+from penstock.flow.options import TaskOptions, checked_duration_ms, checked_positive_ms
+from penstock.flow.short_forms import count, distinct, reduced, scan
 from penstock.flow.typed import Item_co, Made, Many, Other, Processes, Writes, WritesMany
 
 if TYPE_CHECKING:
     from penstock.durations import Duration
     from penstock.flow.flow import Flow
+
+KeyOf = TypeVar("KeyOf", bound=Hashable)
+Kept = TypeVar("Kept")
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +59,12 @@ class Output(Generic[Item_co]):
         wired = self._wired("round_robin")
         return replace(wired, wire=replace(wired.wire, balanced=True))
 
-    def by_key(self, key: Callable[[Item_co], Hashable]) -> "Output[Item_co]":
+    def by_key(self, key: Callable[[Item_co], KeyOf]) -> "Keyed[Item_co, KeyOf]":
         """All items with the same `key(item)` to the same replica."""
         if not callable(key):
             raise FlowError(f"{self._where()}: by_key takes a function of one item, not {key!r}")
-        return self._wired("key", key)
+        wired = self._wired("key", key)
+        return Keyed(wired.flow, wired.name, wired.output, wired.wire)
 
     def broadcast(self) -> "Output[Item_co]":
         """Each item to every active replica."""
@@ -68,7 +74,7 @@ class Output(Generic[Item_co]):
         """Replica i to replica i, in the same process where the graph allows it."""
         return self._wired("forward")
 
-    def batched(self, lifetime: "Duration", *, bytes: int | None = None) -> "Output[Item_co]":  # noqa: A002
+    def batched(self, lifetime: "Duration", *, bytes: int | None = None) -> Self:  # noqa: A002
         """Ship items together: a batch is at first closed after `lifetime` or at `bytes` bytes."""
         where = f"{self._where()}: batched"
         if bytes is not None and (isinstance(bytes, bool) or not isinstance(bytes, int) or bytes < 1):
@@ -76,7 +82,7 @@ class Output(Generic[Item_co]):
         lifetime_ms = checked_duration_ms(lifetime, f"{where}: lifetime")
         return replace(self, wire=replace(self.wire, batch_lifetime_ms=lifetime_ms, batch_bytes=bytes))
 
-    def coded(self, codec: Codec) -> "Output[Item_co]":
+    def coded(self, codec: Codec) -> Self:
         """How items become bytes: "pickle" (any object), "bytes" (bytes as they are), "arrow" (record batches
         and tables), or an object with `dumps(item)` and `loads(data)`.
         """
@@ -189,6 +195,40 @@ class Output(Generic[Item_co]):
     def _where(self) -> str:
         shown = self.name if self.output is None else f"{self.name}.{self.output}"
         return f'output "{shown}" of flow "{self.flow.name}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed(Output[Item_co], Generic[Item_co, KeyOf]):
+    """An output whose items go by their keys: what people most often do with them, in one call."""
+
+    def count(self, **options: Unpack[TaskOptions]) -> Output[tuple[KeyOf, int]]:
+        """For each item its key, and how many items of that key there have been."""
+        return self.flow.task(count(), self, **options)
+
+    def reduce(
+        self, function: Callable[[Item_co, Item_co], Item_co], **options: Unpack[TaskOptions]
+    ) -> Output[tuple[KeyOf, Item_co]]:
+        """For each item its key, and `function(what came of those before, item)`; of the first the item."""
+        return self.flow.task(reduced(self._function(function, "reduce")), self, **options)
+
+    def scan(
+        self,
+        function: Callable[[Kept, Item_co], tuple[Kept, Made]],
+        initial: Kept,
+        **options: Unpack[TaskOptions],
+    ) -> Output[Made]:
+        """For each item an output: `function(state, item)` returns the state of its key and the output."""
+        return self.flow.task(scan(self._function(function, "scan"), initial), self, **options)
+
+    def distinct(self, within: "Duration", **options: Unpack[TaskOptions]) -> Output[Item_co]:
+        """The first item of each key, and again the first one after `within`."""
+        within_ms = checked_positive_ms(within, f"{self._where()}: distinct: within")
+        return self.flow.task(distinct(within_ms), self, **options)
+
+    def _function(self, function: Function, form: str) -> Function:
+        if not callable(function):
+            raise FlowError(f"{self._where()}: {form} takes a function of two arguments, not {function!r}")
+        return function
 
 
 @dataclass(frozen=True, slots=True)

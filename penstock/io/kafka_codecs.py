@@ -1,12 +1,12 @@
 """How the bytes of a record become an item, and an item the bytes of a record."""
 
 import dataclasses
-import sys
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from penstock.io.importable import refuse_unimportable
 from penstock.io.kafka_client import KafkaError
 
 Named = Literal["bytes", "text", "json"]
@@ -20,23 +20,13 @@ _NAMED: Final = ("bytes", "text", "json")
 
 def checked_decoding(decoding: Any, where: str) -> Decoding:
     """One of the names, a type that JSON is read into, or a function of bytes."""
-    if isinstance(decoding, type) and issubclass(decoding, msgspec.Struct):
-        refuse_unimportable(decoding, where)
+    refuse_unimportable(decoding, where, KafkaError)
     if decoding in _NAMED or callable(decoding):
         return decoding  # type: ignore[no-any-return]
     raise KafkaError(
         f"{where} must be bytes, text, json, a msgspec struct or dataclass, or a function of bytes,"
         f" not {decoding!r}"
     )
-
-
-def refuse_unimportable(struct: type[msgspec.Struct], where: str) -> None:
-    """A struct that travels to the workers by value would arrive there without its fields."""
-    if struct.__module__ == "__main__" or struct.__module__ not in sys.modules:
-        raise KafkaError(
-            f"{where}: struct {struct.__name__} is defined in the script that is run, where workers cannot"
-            " import it; define it in a module of its own"
-        )
 
 
 def checked_encoding(encoding: Any, where: str) -> Encoding:

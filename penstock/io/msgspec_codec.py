@@ -5,6 +5,10 @@ from typing import Any
 
 import msgspec
 
+from penstock.flow.errors import FlowError
+from penstock.flow.graph import Graph
+from penstock.io.importable import refuse_unimportable
+
 
 @dataclass(frozen=True)
 class MsgspecCodec:
@@ -64,3 +68,11 @@ def msgspec_codec(type: Any) -> MsgspecCodec:  # noqa: A002 - the user's word
     Reading(sensor=3, value=0.5)
     """
     return MsgspecCodec(type)
+
+
+def check_structs(graph: Graph) -> None:
+    """Refuse a codec whose struct other processes could not import."""
+    for stream in graph.streams:
+        if isinstance(stream.codec, MsgspecCodec):
+            where = f'the codec of stream "{stream.name}" of flow "{graph.name}"'
+            refuse_unimportable(stream.codec.type, where, FlowError)

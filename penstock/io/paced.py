@@ -101,11 +101,12 @@ class PacedReader(Generic[Item]):
 
     def _due_by(self, now_ns: int, limit: int) -> list[int]:
         """Due times, up to now, of at most `limit` items from the offset on; there is at least one."""
-        while len(self._ahead_ns) < limit and self._ahead_ns[-1] <= now_ns and self._look_ahead():
+        ahead_ns = self._ahead_ns
+        while ahead_ns[-1] <= now_ns and len(ahead_ns) < limit and self._look_ahead():
             pass
-        count = bisect_right(self._ahead_ns, now_ns, 0, min(limit, len(self._ahead_ns)))
-        due = self._ahead_ns[:count]
-        del self._ahead_ns[:count]
+        count = bisect_right(ahead_ns, now_ns, 0, min(limit, len(ahead_ns)))
+        due = ahead_ns[:count]
+        del ahead_ns[:count]
         return due
 
     def _look_ahead(self) -> bool:

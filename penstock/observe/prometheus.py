@@ -180,6 +180,14 @@ def totals(metrics: Metrics) -> Iterator[Metric]:
         for executor, held in metrics.shuffle.items():
             gauge.add(executor, of_shuffle(held))
         yield gauge.family
+    refused = CounterMetricFamily(
+        "penstock_executor_connections_refused",
+        "Connections closed because of what came over them.",
+        labels=["executor"],
+    )
+    for executor, count in metrics.refused.items():
+        refused.add_metric([executor], count)
+    yield refused
     paused = GaugeMetricFamily("penstock_task_paused", "1 while a source is paused, else 0.", labels=["task"])
     for task, numbers in metrics.tasks.items():
         paused.add_metric([task], float(numbers.paused))

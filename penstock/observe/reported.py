@@ -10,7 +10,7 @@ import msgspec
 from penstock.stats.report import ChannelReport, ReplicaReport
 from penstock.stats.sketch import Sketch
 from penstock.stats.summary import Summary, merge_all, summarise_executors
-from penstock.wire.reports import Failure, QueuedChannel, Report, Said, ShuffleHeld, WorkerReport
+from penstock.wire.reports import Failure, QueuedChannel, Refused, Report, Said, ShuffleHeld, WorkerReport
 
 
 @dataclass(slots=True)
@@ -39,8 +39,9 @@ class Metrics:
     """A moment of a flow: every task's totals, and the latency of samples from due time to each sink.
 
     `restarts` is how often the flow was started again, `down_s` for how long it did not run, `replayed` how
-    many items came after the last commit each time, and were read again. `shuffle` is what waits between
-    tasks by executor, where the shuffle is Penstock's.
+    many items came after the last commit each time, and were read again. Where the shuffle is Penstock's,
+    `shuffle` is what waits between tasks by executor, and `refused` how many connections it has closed
+    because of what came over them.
     """
 
     tasks: dict[str, TaskMetrics]
@@ -49,6 +50,7 @@ class Metrics:
     down_s: float = 0.0
     replayed: int = 0
     shuffle: dict[str, ShuffleHeld] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
 
 
 class Seen(NamedTuple):
@@ -146,6 +148,7 @@ class Reported:
         self._past: dict[str, _Totals] = {}
         self._waiting: dict[tuple[str, int], tuple[_Process, list[QueuedChannel]]] = {}
         self._held: dict[str, ShuffleHeld] = {}
+        self._refused: dict[str, Refused] = {}
         self._lags: dict[str, dict[int, int]] = {}
         self._windows: list[Window] = []
         self._lock = threading.Lock()  # one thread collects reports, others look at them
@@ -182,11 +185,15 @@ class Reported:
             process = self._leaving.get(who)
             if process is None:
                 process = self._living.setdefault(who, {})
-            process[worker.task, worker.serial] = worker
+            known = process.get((worker.task, worker.serial))
+            if known is None or known.made <= worker.made:
+                process[worker.task, worker.serial] = worker
             if report.queue is not None:
                 self._waiting[worker.task, worker.replica] = (who, report.queue)
             if report.shuffle is not None:
                 self._held[executor] = report.shuffle
+        if report.refused is not None:
+            self._refused[executor] = report.refused
         if report.restarted is not None:
             self._past.setdefault(report.restarted.task, _Totals()).restarts += 1
         if report.gone is not None:
@@ -258,5 +265,11 @@ class Reported:
                 for name in {task for task, _ in process}:
                     tasks[name].processes.append(pid)
             held = dict(self._held)
+            refused = {executor: told.count for executor, told in self._refused.items()}
         latency = {name: total.latency for name, total in totals.items() if total.latency.count}
-        return Metrics(tasks, latency, shuffle=held)
+        return Metrics(tasks, latency, shuffle=held, refused=refused)
+
+    def refused(self) -> dict[str, Refused]:
+        """What each executor has told of connections that it closed."""
+        with self._lock:
+            return dict(self._refused)

@@ -1,5 +1,6 @@
 """All contact of Python with Spark's JVM: the query of a flow, and the driver's side of the bridge."""
 
+import gc
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -112,7 +113,12 @@ class Bridge:
             .option("asyncProgressTrackingEnabled", "false")
             .trigger(jvm.org.apache.spark.sql.streaming.Trigger.RealTime(_TRIGGER))
         )
+        is_first = self._query is None
         self._query = StreamingQuery(writer.start())
+        if not is_first:
+            # Java keeps what Python refers to, and py4j's objects refer to themselves: without this the run
+            # before, with its query and its plan, stays until Python happens to look for cycles.
+            gc.collect()
 
     @property
     def is_active(self) -> bool:

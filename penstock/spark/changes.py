@@ -35,7 +35,8 @@ def change(
     """Everything that can be changed, in one step; what is left out stays.
 
     Replicas beyond the present pool, those of a task that receives by key (no key may be in two places),
-    those of sources (no split may be read twice) and pools wait for the boundary.
+    those of sources (no split may be read twice) and pools wait for the boundary, and so do chains if a task
+    leaves its host to host others: its next host might be faster than what the last one sent.
     """
     sizes = dict(pools or {})
     sizes.update((task, count) for task, count in (active or {}).items() if _of_source(layout, task))
@@ -58,10 +59,12 @@ def change(
     chosen = switches.chains
     if chains is not None:
         chosen = [chain for chain in all_chains(layout, chains) if len(chain) > 1]
-    at_once = msgspec.structs.replace(switches, active=now, lifetime_ms=lifetimes, chains=chosen)
-    if later == now and resized == layout:
+    chained = switches.chains if _overtakes(switches.chains, chosen) else chosen
+    at_once = msgspec.structs.replace(switches, active=now, lifetime_ms=lifetimes, chains=chained)
+    if later == now and resized == layout and chained == chosen:
         return Change(at_once)
-    return Change(at_once, (resized, msgspec.structs.replace(at_once, active=later, routes=routes(resized))))
+    at_boundary = msgspec.structs.replace(at_once, active=later, chains=chosen, routes=routes(resized))
+    return Change(at_once, (resized, at_boundary))
 
 
 def pause(
@@ -73,6 +76,12 @@ def pause(
         layout.graph.source(name)
     wanted = {*switches.paused, *pause} - {*resume}
     return msgspec.structs.replace(switches, paused=[name for name in sources if name in wanted])
+
+
+def _overtakes(before: Sequence[Sequence[str]], after: Sequence[Sequence[str]]) -> bool:
+    """Whether a task that was hosted by another becomes a host."""
+    hosted = {task for chain in before for task in chain[1:]}
+    return any(chain[0] in hosted for chain in after)
 
 
 def _by_key(layout: Layout, task: str) -> bool:

@@ -124,9 +124,15 @@ class TemporaryCheckpoint:
         shutil.rmtree(self.address, ignore_errors=True)
 
 
+def owner_of(place: Path) -> str:
+    """The process that made a temporary checkpoint (`processes.identity`); empty if that is not known."""
+    with contextlib.suppress(OSError, ValueError):
+        return (place / _OWNER).read_text()
+    return ""
+
+
 def _remove_abandoned() -> None:
     for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError, ValueError):
-            owner = (place / _OWNER).read_text()
-            if owner and not processes.is_alive(owner):
-                shutil.rmtree(place, ignore_errors=True)
+        owner = owner_of(place)
+        if owner and not processes.is_alive(owner):
+            shutil.rmtree(place, ignore_errors=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from penstock.observe.constraint_watch import ConstraintWatch
 from penstock.observe.progress import Progress
+from penstock.observe.refusals import RefusalNotices
 from penstock.observe.reported import Metrics, Reported
 from penstock.spark.bridge import Bridge
 from penstock.spark.failure_words import is_users
@@ -18,7 +19,8 @@ class Monitor(threading.Thread):
     """Runs until `over` is set.
 
     `on_ended` is called when the query has ended by itself or lost an executor, `on_exhausted` when all
-    sources have run dry and everything is drained, `on_lost` with what was raised when Spark is gone.
+    sources have run dry and everything is drained, `on_lost` with what was raised when Spark is gone, `tell`
+    with what somebody should hear of.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class Monitor(threading.Thread):
         on_ended: Callable[[], None],
         on_exhausted: Callable[[], None],
         on_lost: Callable[[BaseException], None],
+        tell: Callable[[str], None],
     ) -> None:
         super().__init__(name="penstock-monitor", daemon=True)
         self._bridge = bridge
@@ -44,6 +47,8 @@ class Monitor(threading.Thread):
         self._on_ended = on_ended
         self._on_exhausted = on_exhausted
         self._on_lost = on_lost
+        self._tell = tell
+        self._refusals = RefusalNotices()
 
     def run(self) -> None:
         """Look ten times a second."""
@@ -60,6 +65,8 @@ class Monitor(threading.Thread):
     def _look(self) -> None:
         self.collect()
         self._watch.look()
+        for notice in self._refusals.of(self._reported.refused()):
+            self._tell(notice)
         if self._progress.is_due():
             self._progress.note(self._bridge.batch(), self._metrics())
             self._bridge.replace_silent_executors()

@@ -30,6 +30,8 @@ from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout, lay_out, max_slots
 from penstock.flow.pickling import check_picklable
 from penstock.flow.reach import lasting_batches, out_of_reach
+from penstock.flow.stateful import refuse_moving_keys, what_is_kept
+from penstock.io.msgspec_codec import check_structs
 from penstock.observe.metrics_server import metrics_address
 from penstock.operate.opened import accept_commands
 from penstock.spark.bridge import Bridge
@@ -115,7 +117,9 @@ def run(
         metrics_address(metrics)
     if dashboard is not None:
         dashboard_address(dashboard)
+    refuse_moving_keys(graph)
     check_picklable(graph)
+    check_structs(graph)
     layout = lay_out(graph)
     reading = Reading(graph)
     letters = Path(dead_letters or dead_letters_of(graph)).absolute()
@@ -177,6 +181,8 @@ def _accompany(
 ) -> None:
     """What ends with a flow that has just been started: its controller, and who serves its figures."""
     try:
+        for notice in what_is_kept(job.layout.graph):
+            job.tell(notice)
         if asked is not None:
             for notice in _obstacles(job.layout, asked):
                 job.tell(notice)

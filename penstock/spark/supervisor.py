@@ -84,6 +84,7 @@ class Supervisor:
             on_ended=self._ended_by_itself,
             on_exhausted=self._ran_dry,
             on_lost=lambda problem: self._conclude("failed", JobFailed(f"Spark is gone: {problem}")),
+            tell=self.tell,
         )
         self._monitor.start()
 

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import cloudpickle
 
 from penstock.durations import Duration
+from penstock.epochs.tables import even_table
 from penstock.flow.chains import all_chains
 from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.flow import Flow
@@ -29,6 +30,7 @@ from penstock.flow.record import NO_METADATA
 from penstock.io.letters import Letter, letters_path, whole_lines
 from penstock.testing.given import NS_PER_MS, Items, given
 from penstock.testing.replica import Replica
+from penstock.testing.rescaling import Numbers, checked_numbers, move_state, number_in
 from penstock.testing.result import Arrival, Result
 from penstock.testing.virtual_clock import Turn, VirtualClock
 from penstock.wire.codecs import coder_of
@@ -56,6 +58,7 @@ def run(
     until: Duration | None = None,
     commit: Duration | None = None,
     chains: Sequence[Sequence[str]] = (),
+    replicas: Numbers | None = None,
     write: bool = False,
 ) -> Result:
     """Run a flow in this process and on a virtual clock; what its sinks got.
@@ -64,6 +67,7 @@ def run(
     source that is not named runs by itself. The flow ends when its sources have run dry, or at the time
     `until`. It commits (calls `flush()`) at its end, and every `commit` if that is given. Sinks only collect,
     unless `write` is true: then they do what they do, too. `chains` are tasks that share a process.
+    `replicas` are the numbers of replicas of tasks, one for each batch between two commits.
 
     What would stop the flow on Spark is raised here: `JobFailed`, with the error of the task as its cause.
 
@@ -79,8 +83,9 @@ def run(
     commit_ms = None if commit is None else checked_positive_ms(commit, "commit")
     sources = _sources(graph, inputs or {}, endless_is_fine=until is not None)
     check_picklable(graph)
+    numbers = checked_numbers(graph, replicas or {}, commit)
     with _letters_directory(graph) as letters:
-        engine = _Engine(graph, sources, chains, letters, write=write)
+        engine = _Engine(graph, sources, chains, letters, numbers, write=write)
         try:
             engine.run(_ns(until_ms), _ns(commit_ms))
         except _Stopped as stopped:
@@ -99,38 +104,48 @@ class _Engine:
         sources: Mapping[str, Any],
         chains: Sequence[Sequence[str]],
         letters: str,
+        numbers: Numbers,
         *,
         write: bool,
     ) -> None:
         self._graph = graph
+        self._sources = sources
         self._letters = letters
+        self._numbers = numbers
         self._clock = VirtualClock()
         self._on_the_way: deque[tuple[int, memoryview]] = deque()
         self._arrivals: dict[str, list[Arrival]] = {t.name: [] for t in graph.tasks if t.kind == "sink"}
         self._failure: Failure | None = None
         self._batch = 0
-        switches = _switches(graph)
+        self._switches = self._switches_of(0)
         # As on Spark: every replica has a copy of its own, and none of them is the test's.
-        plan = cloudpickle.dumps(Plan(_bare(graph, write=write), letters))
+        self._plan = cloudpickle.dumps(Plan(_bare(graph, write=write), letters))
+        self._chains = {chain[0]: chain for chain in _heads(graph, chains)}
         self._replicas: dict[str, list[Replica]] = {}
-        for chain in _heads(graph, chains):
-            head = graph.task(chain[0])
-            self._replicas[head.name] = [
-                Replica(
-                    _with_source(cloudpickle.loads(plan), head.name, sources),
-                    chain,
-                    number,
-                    switches,
-                    self._clock,
-                    self._post,
-                    self._fail,
-                    partial(_Watch, self._arrivals, number, self._clock.now_ns),
-                )
-                for number in range(head.parallelism.initial)
-            ]
+        for head in self._chains:
+            count = number_in(numbers, graph, head, 0)
+            self._replicas[head] = [self._made(head, number) for number in range(count)]
+            for number, replica in enumerate(self._replicas[head]):
+                if replica.state is not None:
+                    replica.state.own_only(even_table(1, count).groups_of(number))
+        self._gone: list[Replica] = []
         self._coders = [coder_of(stream.codec, stream.name) for stream in graph.streams]
         self._receivers = [self._replicas.get(stream.receiver, []) for stream in graph.streams]
         self._take_lists = [replica for replica in self._all() if replica.takes_lists]
+
+    def _made(self, head: str, number: int) -> Replica:
+        """A replica of a task, and of what is chained to it."""
+        return Replica(
+            _with_source(cloudpickle.loads(self._plan), head, self._sources),
+            self._chains[head],
+            number,
+            self._switches,
+            self._clock,
+            self._post,
+            self._fail,
+            partial(_Watch, self._arrivals, number, self._clock.now_ns),
+            self._deliver,
+        )
 
     def run(self, until_ns: int | None, commit_ns: int | None) -> None:
         """Until the end."""
@@ -153,20 +168,34 @@ class _Engine:
 
     def release(self) -> None:
         """Close what the end of the processes would close."""
-        for replica in self._all():
+        for replica in (*self._gone, *self._all()):
             replica.release()
 
     def result(self) -> Result:
         """What came of it."""
         skipped: Counter[str] = Counter()
-        for replica in self._all():
+        for replica in (*self._gone, *self._all()):
             for runner in replica.runners:
                 skipped[runner.task.name] += runner.failures.skipped
         return Result(
             self._arrivals,
-            _read_letters(self._letters, self._graph),
+            _read_letters(self._letters, self._graph, self._numbers),
             {task: count for task, count in skipped.items() if count},
             self._clock.now_ns() / 1e9,
+        )
+
+    def _switches_of(self, batch: int) -> Switches:
+        """Partition i of a stream is replica i of its receiver; nothing is sampled."""
+        graph = self._graph
+        counts = {task.name: number_in(self._numbers, graph, task.name, batch) for task in graph.tasks}
+        return Switches(
+            routes={
+                stream.name: StreamRoute(layer=0, first=0, pool=counts[stream.receiver], place=0, local=True)
+                for stream in graph.streams
+            },
+            active=counts,
+            lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
+            sampling=0.0,
         )
 
     def _all(self) -> list[Replica]:
@@ -195,15 +224,40 @@ class _Engine:
     def _end_batch(self, *, last: bool) -> None:
         """A task ends when all of its senders have ended and what they sent has arrived."""
         self._deliver()
-        for replicas in self._replicas.values():
-            for replica in replicas:
-                replica.end(last=last)
+        for head, replicas in self._replicas.items():
+            staying = 0 if last else number_in(self._numbers, self._graph, head, self._batch + 1)
+            for number, replica in enumerate(replicas):
+                replica.end(last=number >= staying)
             self._deliver()
+
+    def _rescale(self) -> None:
+        """Between two batches: as many replicas as the next one has."""
+        self._switches = self._switches_of(self._batch)
+        for replica in self._all():
+            replica.follow(self._switches)
+        for head, replicas in self._replicas.items():
+            count = number_in(self._numbers, self._graph, head, self._batch)
+            if count == len(replicas):
+                continue
+            added = [self._made(head, number) for number in range(len(replicas), count)]
+            for replica in added:
+                if replica.state is not None:
+                    replica.state.own_only(())
+                replica.open()
+            after = [*replicas[:count], *added]
+            stores = [[r.state for r in some if r.state is not None] for some in (replicas, after)]
+            if stores[0]:
+                move_state(*stores)
+            self._gone += replicas[count:]
+            replicas[:] = after
+        self._take_lists = [replica for replica in self._all() if replica.takes_lists]
 
     def _await_commit(self, every_ns: int) -> None:
         def commit() -> None:
             self._end_batch(last=False)
             self._batch += 1
+            if self._numbers:
+                self._rescale()
             for replica in self._all():
                 replica.begin(self._batch)
             self._await_commit(every_ns)
@@ -342,20 +396,6 @@ def _heads(graph: Graph, chains: Sequence[Sequence[str]]) -> list[list[str]]:
     ]
 
 
-def _switches(graph: Graph) -> Switches:
-    """Partition i of a stream is replica i of its receiver; nothing is sampled."""
-    replicas = {task.name: task.parallelism.initial for task in graph.tasks}
-    return Switches(
-        routes={
-            stream.name: StreamRoute(layer=0, first=0, pool=replicas[stream.receiver], place=0, local=True)
-            for stream in graph.streams
-        },
-        active=replicas,
-        lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
-        sampling=0.0,
-    )
-
-
 @contextmanager
 def _letters_directory(graph: Graph) -> Iterator[str]:
     """For dead letters, if a task writes any: a disk may take longer than the whole run."""
@@ -366,12 +406,12 @@ def _letters_directory(graph: Graph) -> Iterator[str]:
             yield directory
 
 
-def _read_letters(directory: str, graph: Graph) -> list[Letter]:
+def _read_letters(directory: str, graph: Graph, numbers: Numbers) -> list[Letter]:
     found: list[Letter] = []
     if not directory:
         return found
     for task in graph.tasks:
-        for replica in range(task.parallelism.initial):
+        for replica in range(max(task.parallelism.initial, *numbers.get(task.name, (0,)))):
             path = letters_path(directory, task.name, replica)
             if Path(path).exists():
                 stretch, _ = whole_lines(path, 0)

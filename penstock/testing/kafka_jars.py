@@ -53,7 +53,7 @@ def cached_jars(name: str = f"kafka-{KAFKA}", listed: Path = _LIST) -> Path:
 
     It is in PENSTOCK_CACHE, or in a user's cache directory (XDG_CACHE_HOME).
     """
-    place = _cache() / name
+    place = cache() / name
     if place.is_dir():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,8 @@ def java() -> str:
     return str(Path(home) / "bin" / "java") if home else "java"
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """What was fetched once is kept there."""
     own = os.environ.get("PENSTOCK_CACHE")
     if own:
         return Path(own)

@@ -20,6 +20,7 @@ from penstock.worker.chain import Chain
 from penstock.worker.outbox import Outbox
 from penstock.worker.runner import Fail, Host, Runner, Timed
 from penstock.worker.sourcing import Sourcing
+from penstock.worker.state_store import StateStore
 
 _SAME_TIME = Exchange(0, 0, 0, 0)
 _LOOK_AGAIN_NS = 10_000_000
@@ -38,10 +39,13 @@ class Replica:
         post: Callable[[bytes], None],
         fail: Fail,
         watch: Callable[[Outbox], Timed],
+        deliver: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._switches = switches
         self._followers = tasks[1:]
+        self._awaited_ns: dict[str, int] = {}
+        self._is_over = False
         self._outbox = Outbox(post, number, with_ids=plan.graph.ids)
         self._outbox.time.learn(_SAME_TIME)
         self._outbox.wake_shipper = lambda due_ns: clock.at(due_ns, Turn.SHIP, self._ship)
@@ -58,7 +62,7 @@ class Replica:
         self._source: _Reading | None = None
         if self._head.task.kind == "source":
             replicas = self._head.task.parallelism.initial
-            self._source = _Reading(self._head, self._outbox, clock, replicas)
+            self._source = _Reading(self._head, self._outbox, clock, replicas, deliver)
 
     @property
     def runners(self) -> Sequence[Runner]:
@@ -69,6 +73,15 @@ class Replica:
     def is_dry(self) -> bool:
         """Whether nothing will come from here by itself."""
         return self._source is None or self._source.is_dry
+
+    @property
+    def state(self) -> StateStore | None:
+        """What its task declares to keep."""
+        return self._head.state
+
+    def follow(self, switches: Switches) -> None:
+        """From the next batch on."""
+        self._switches = switches
 
     def open(self) -> None:
         """Call `open(context)`."""
@@ -96,6 +109,8 @@ class Replica:
         now_ns = self._outbox.emitted_ns = self._clock.now_ns()
         if not isinstance(intake, BatchIntake):
             intake.process(envelope, now_ns)
+            if self._head.state is not None:
+                self._await_timer(self._head)
             if self._head.calls is not None:
                 self._head.calls.finish()
             return
@@ -115,6 +130,7 @@ class Replica:
 
     def end(self, *, last: bool) -> None:
         """End a batch: call `flush()`, at the end of all `close()`, and send what is left."""
+        self._is_over = last
         self._outbox.emitted_ns = self._clock.now_ns()
         self._outbox.begin_item(None, None)
         if self._source is None:
@@ -138,11 +154,14 @@ class Replica:
 
     def _await_timer(self, runner: Runner) -> None:
         due_ns = runner.next_timer_ns
-        if due_ns is None:
+        if due_ns is None or self._awaited_ns.get(runner.task.name) == due_ns:
             return
+        self._awaited_ns[runner.task.name] = due_ns
 
         def run() -> None:
-            if runner.next_timer_ns == due_ns:  # a batch that begins starts its timers anew
+            is_awaited = self._awaited_ns.get(runner.task.name) == due_ns  # else it is another time by now
+            if is_awaited and not self._is_over:
+                del self._awaited_ns[runner.task.name]
                 self._outbox.emitted_ns = self._clock.now_ns()
                 runner.run_timer(sampled=False)
                 self._await_timer(runner)
@@ -153,8 +172,16 @@ class Replica:
 class _Reading:
     """The splits of a replica of a source, which are read whenever they have something."""
 
-    def __init__(self, head: Runner, outbox: Outbox, clock: VirtualClock, replicas: int) -> None:
+    def __init__(
+        self,
+        head: Runner,
+        outbox: Outbox,
+        clock: VirtualClock,
+        replicas: int,
+        deliver: Callable[[], None],
+    ) -> None:
         self._clock = clock
+        self._deliver = deliver
         self._failures = head.failures
         self._wake_ns = 0
         self._waits = False
@@ -162,6 +189,7 @@ class _Reading:
         refuse = head.failures.result_failed
         self._sourcing = Sourcing(head.task, outbox, head.measured, clock.now_ns, self._sleep, refuse)
         splits = dealt(source.splits, replicas)[head.context.replica]
+        self._is_alone = len(splits) == 1
         self._start = {split: Position(0, source.start(split)) for split in splits}
         self._began_ns = clock.now_ns()
         self._begun = self.is_dry = False
@@ -188,24 +216,34 @@ class _Reading:
     def _read(self) -> None:
         """Read what is there, and see when more of it will be."""
         self._waits = False
-        self._wake_ns = now_ns = self._clock.now_ns()
+        clock = self._clock
+        while (went_on_ns := self._went_on_ns()) is not None:
+            self._deliver()
+            if not clock.wait(went_on_ns):
+                self._read_at(went_on_ns)
+                return
+        if not self.is_dry:
+            # A source that did not wait by this clock is looked at again as a worker would.
+            now_ns = clock.now_ns()
+            self._read_at(self._wake_ns if self._wake_ns > now_ns else now_ns + _LOOK_AGAIN_NS)
+
+    def _went_on_ns(self) -> int | None:
+        """Read once; the time, if something was read or the time has passed, and there may be more."""
+        self._wake_ns = began_ns = self._clock.now_ns()
         sourcing = self._sourcing
         try:
-            went_on = sourcing.read() and (sourcing.is_dry or sourcing.read())
+            went_on = sourcing.read()
         except Exception as problem:  # noqa: BLE001 - users' code may raise anything
             self._failures.broken("reading the source", problem)
-            return
+            return None
         self.is_dry = sourcing.is_dry
-        if self.is_dry:
-            return
-        if went_on:
-            self._read_at(now_ns)
-        else:  # a source that did not wait by this clock is looked at again as a worker would
-            self._read_at(self._wake_ns if self._wake_ns > now_ns else now_ns + _LOOK_AGAIN_NS)
+        now_ns = self._clock.now_ns()
+        return now_ns if not self.is_dry and (went_on or now_ns > began_ns) else None
 
     def _sleep(self, seconds: float) -> None:
         """Until the first of the splits has something; one that is not to wait does not count."""
         now_ns = self._clock.now_ns()
         wake_ns = now_ns + round(seconds * 1e9)
-        if wake_ns > now_ns:
-            self._wake_ns = wake_ns if self._wake_ns <= now_ns else min(self._wake_ns, wake_ns)
+        if wake_ns <= now_ns or (self._is_alone and self._clock.wait(wake_ns)):
+            return
+        self._wake_ns = wake_ns if self._wake_ns <= now_ns else min(self._wake_ns, wake_ns)

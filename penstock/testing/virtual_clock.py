@@ -29,6 +29,7 @@ class VirtualClock:
 
     def __init__(self) -> None:
         self._now_ns = 0
+        self._until_ns: int | None = None
         self._waiting: list[tuple[int, Turn, int, Action]] = []
         self._numbers = itertools.count()
 
@@ -42,11 +43,21 @@ class VirtualClock:
 
     def advance(self, until_ns: int | None = None) -> bool:
         """Jump to the next thing and do it; False if there is none, or none up to `until_ns`."""
+        self._until_ns = until_ns
         if not self._waiting or (until_ns is not None and self._waiting[0][0] > until_ns):
             return False
         when_ns, _, _, action = heapq.heappop(self._waiting)
         self.jump(when_ns)
         action()
+        return True
+
+    def wait(self, when_ns: int) -> bool:
+        """Let the time pass for whoever has the turn; False if something else comes before that."""
+        if self._waiting and self._waiting[0][0] <= when_ns:
+            return False
+        if self._until_ns is not None and when_ns > self._until_ns:
+            return False
+        self.jump(when_ns)
         return True
 
     def jump(self, when_ns: int) -> None:

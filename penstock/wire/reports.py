@@ -10,7 +10,8 @@ from penstock.stats.report import ChannelReport, ReplicaReport
 class WorkerReport(msgspec.Struct, frozen=True):
     """Totals of one task in one worker process since it began there.
 
-    Numbers of processes are used again; `born_ns` tells two with the same number apart.
+    Numbers of processes are used again; `born_ns` tells two with the same number apart. `made` counts the
+    reports of a process: they come in two ways, at boundaries and in between, and may overtake each other.
     """
 
     task: str
@@ -25,6 +26,7 @@ class WorkerReport(msgspec.Struct, frozen=True):
     sent: dict[str, int] = {}
     serial: int = 0
     born_ns: int = 0
+    made: int = 0
 
 
 class Restart(msgspec.Struct, frozen=True):
@@ -68,8 +70,15 @@ class ShuffleHeld(msgspec.Struct, frozen=True, array_like=True):
     limit_bytes: int
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """Connections that an executor has closed because of what came over them, and what the last one was."""
+
+    count: int
+    last: str
+
+
 class Report(msgspec.Struct, frozen=True):
-    """One report: of a worker, with what its last interval showed, or of one of the other three events.
+    """One report: of a worker, with what its last interval showed, or of one of the other events.
 
     `gone` is the process id of a worker that says nothing more. `passed_ms` are sketches of how long the
     tagged items of the interval took that left the sequence of a constraint here. `queue` is what waits
@@ -86,6 +95,7 @@ class Report(msgspec.Struct, frozen=True):
     chained: "list[Report]" = []
     queue: list[QueuedChannel] | None = None
     shuffle: ShuffleHeld | None = None
+    refused: Refused | None = None
 
 
 class Said(msgspec.Struct, frozen=True):

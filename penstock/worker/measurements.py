@@ -29,6 +29,7 @@ from penstock.worker.outbox import Came, Outbox, OutStream
 from penstock.worker.slot_time import SlotTime
 
 _serials = itertools.count()
+_reports = itertools.count()
 
 
 class Timed(NamedTuple):
@@ -372,6 +373,7 @@ class Measurements:
             "pid": os.getpid(),
             "serial": self._serial,
             "born_ns": self._outbox.born_ns,
+            "made": next(_reports),
             "items_in": self.items_in + self.chained_in - self._chained_counted,
             "items_out": sum(self._sent_so_far().values()),
             "envelopes_out": sum(stream.shipped_envelopes for stream in self._sends),

@@ -457,14 +457,22 @@ class Outbox:
         del channel.items[:count]
         tags, channel.tags = channel.tags, []
         part = _Part(items, None, tags) if not self.labels else self._labelled(channel, items, tags)
-        parts = self._parts(stream, part)
-        if not parts:
-            return
-        for part, body in parts[:-1]:
-            self._send_envelope(stream, channel, part, body)
+        try:
+            body = _dump(items, stream)
+        except Exception:  # noqa: BLE001 - a user's item may raise anything when coded
+            if (last := self._send_parts(stream, channel, part)) is None:
+                return
+            part, body = last
         if acknowledging:
             self.acknowledged = max(self.acknowledged, self.done_input())
-        self._send_envelope(stream, channel, *parts[-1])
+        self._send_envelope(stream, channel, part, body)
+
+    def _send_parts(self, stream: OutStream, channel: Channel, part: "_Part") -> tuple["_Part", bytes] | None:
+        """Send items that do not fit one envelope in several, but for the last, if any is left."""
+        parts = self._parts(stream, part)
+        for one in parts[:-1]:
+            self._send_envelope(stream, channel, *one)
+        return parts[-1] if parts else None
 
     def _labelled(self, channel: Channel, items: list[Any], tags: list[Tag]) -> "_Part":
         """Items that were taken out of a channel, with what it has for each of them."""

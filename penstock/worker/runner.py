@@ -17,6 +17,7 @@ from penstock.worker.failures import Failures
 from penstock.worker.flow_time import UNKNOWN_NS
 from penstock.worker.measurements import Measurements
 from penstock.worker.outbox import Outbox, OutStream
+from penstock.worker.state_store import store_of
 from penstock.worker.steps import Body, Step
 
 if TYPE_CHECKING:
@@ -86,19 +87,21 @@ class Runner(ABC):
         self._outbox = outbox
         self._now_ns = host.now_ns
         self._every_ns = None if self.task.every_ms is None else round(self.task.every_ms * 1e6)
-        self.next_timer_ns: int | None = None
+        self._next_every_ns: int | None = None
         self.follower: Runner | None = None
         """The task that is chained behind this one."""
         self.calls: Calls | None = None
         self.late_sink: LateSink | None = None
         """The body of a sink that delivers later than it takes."""
+        self.state = store_of(graph, self.task, self.context, host.now_ns)
+        """What the task declares to keep."""
         if self.task.kind != "source":
             gathers = self.task.latency_kind == "read_write"
             self._out = Out(self.task, self.streams, outbox, self.measured.wrote if gathers else None)
             self._refuse: Step = _raise_problem
             pause = host.sleep if timed is None else timed.pausing(host.sleep)
             if loop is None:
-                self._body = Body(self.task, self.context, self._out, pause=pause)
+                self._body = Body(self.task, self.context, self._out, pause=pause, store=self.state)
                 if timed is not None:
                     self._body.step = self._watched(timed)
                     self._refuse = timed.timed(self._refuse, name)
@@ -167,27 +170,46 @@ class Runner(ABC):
     def start_timer(self) -> None:
         """Timers run inside a batch only: between two there is nowhere to send to."""
         if self._every_ns is not None:
-            self.next_timer_ns = self._now_ns() + self._every_ns
+            self._next_every_ns = self._now_ns() + self._every_ns
+
+    @property
+    def next_timer_ns(self) -> int | None:
+        """When `timer(out)` or a timer of a key is to be called; it may turn out that there is none then."""
+        of_keys_ns = None if self.state is None else self.state.next_timer_ns
+        if of_keys_ns is None or self._next_every_ns is None:
+            return self._next_every_ns if of_keys_ns is None else of_keys_ns
+        return min(of_keys_ns, self._next_every_ns)
 
     def run_timer(self, *, sampled: bool) -> TimerRun | None:
-        """Call `timer(out)` if it is time; times that were missed are not made up for."""
-        if self.next_timer_ns is None:
+        """Call `timer(out)` and timers of keys if it is time."""
+        calls = self._due()
+        if not calls:
             return None
-        late_ns = self._now_ns() - self.next_timer_ns
-        if late_ns < 0:
-            return None
-        assert self._every_ns is not None
-        self.next_timer_ns += self._every_ns * (1 + late_ns // self._every_ns)
         # What a timer sends is little and stems from no single item: all of it is timed from here on.
         outbox = self._outbox
         outbox.begin_item(None, UNKNOWN_NS if sampled else None)
         outbox.behind_ns = 0
         useful_before_ns = outbox.task_time.go(time.monotonic_ns())
-        self._guard("timer()", self._body.timer)
+        for hook, call in calls:
+            self._guard(hook, call)
         self.settle()
         useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
         behind_ns, outbox.behind_ns = outbox.behind_ns, 0
         return TimerRun(useful_ns, max(0, useful_ns - behind_ns))
+
+    def _due(self) -> list[tuple[str, Callable[[], None]]]:
+        """Times of `timer(out)` that were missed are not made up for."""
+        due_ns = self.next_timer_ns
+        if due_ns is None or self._now_ns() < due_ns:
+            return []
+        calls = self._body.timers()
+        late_ns = -1 if self._next_every_ns is None else self._now_ns() - self._next_every_ns
+        if late_ns >= 0:
+            assert self._next_every_ns is not None
+            assert self._every_ns is not None
+            self._next_every_ns += self._every_ns * (1 + late_ns // self._every_ns)
+            calls.append(("timer()", self._body.timer))
+        return calls
 
     def settle(self) -> None:
         """Nothing of what this task handed on waits any longer for a batch of a task chained behind it."""

@@ -13,7 +13,7 @@ from penstock.flow.graph import Task
 from penstock.flow.record import Metadata, Record, metadata_of
 from penstock.io.letters import LettersReader
 from penstock.io.pauses import pause_s
-from penstock.io.protocol import GrowingSource, Source, SourceClock
+from penstock.io.protocol import GrowingSource, RecordReader, Source, SourceClock
 from penstock.stats.sampling import Sampler, affordable
 from penstock.wire.frames import END, Inbox
 from penstock.wire.ids import ItemId, origin_of
@@ -197,14 +197,8 @@ class Sourcing:
         items, due_ns = got
         self._full |= len(items) == limit
         self._knows_due = due_ns is not None
-        for one in () if split.records is None else split.records.refused:
-            assert self._refuse is not None, "whoever reads records has an error policy"
-            self._refuse(one.raw, one.problem)
         if split.records is not None:
-            split.look()
-            lag = self._readers.lag_items
-            # What was read counts until it is sent: that may take its time, and then it counts as processed.
-            self._measured.lag_items = None if lag is None else lag + len(items)
+            self._read_records(split, split.records, len(items))
         if not items and (split.records is None or reader.offset == at.offset):
             return False
         chunk = self._outbox.finished_input + 1
@@ -219,6 +213,16 @@ class Sourcing:
         split.position = Position(at.ordinal + len(items), reader.offset)
         self._marks.append(_Mark(chunk, split.name, split.position))
         return True
+
+    def _read_records(self, split: OpenSplit, records: RecordReader, count: int) -> None:
+        """What a reader of records tells beside them: those that it could not decode, and how many wait."""
+        for one in records.refused:
+            assert self._refuse is not None, "whoever reads records has an error policy"
+            self._refuse(one.raw, one.problem)
+        split.look()
+        lag = self._readers.lag_items
+        # What was read counts until it is sent: that may take its time, and then it counts as processed.
+        self._measured.lag_items = None if lag is None else lag + count
 
     def close(self) -> None:
         """Release what the readers hold."""

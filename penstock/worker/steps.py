@@ -3,6 +3,7 @@
 import inspect
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from penstock.flow.graph import Task
@@ -10,6 +11,7 @@ from penstock.io.protocol import LateSink
 from penstock.worker.asking import Asked, asked
 from penstock.worker.context import Context, Out
 from penstock.worker.retries import retrying
+from penstock.worker.state_store import StateStore
 
 Step = Callable[[Any], object]
 
@@ -25,6 +27,7 @@ class Body:
         *,
         pause: Callable[[float], None] = time.sleep,
         settle: Callable[[object], None] = lambda _: None,
+        store: StateStore | None = None,
     ) -> None:
         """`pause` waits for another try; `settle` for what a hook returned, where the body is async."""
         body = task.body
@@ -34,6 +37,9 @@ class Body:
         self._context = context
         self._out = out
         self._settle = settle
+        self._store = store
+        if store is not None:
+            body = store.bind(body)
         self.asked: Asked = asked(task, body, out)
         self.step: Step = (
             _step(task, body, out) if task.retries is None else retrying(self.asked, task.retries, pause)
@@ -51,18 +57,29 @@ class Body:
 
     def timer(self) -> None:
         """Call `timer(out)`."""
+        self._between_items()
         self._body.timer(self._out)
+
+    def timers(self) -> list[tuple[str, Callable[[], None]]]:
+        """What timers of keys call now, each with its name."""
+        return [] if self._store is None else [(w, partial(call, self._out)) for w, call in self._store.due()]
 
     def flush(self) -> None:
         """Call `flush()`: a batch is about to be committed."""
+        self._between_items()
         if hasattr(self._body, "flush"):
             self._settle(self._body.flush())
 
     def close(self) -> None:
         """Call `close()`, or `close(out)` if it takes the output."""
+        self._between_items()
         close = getattr(self._body, "close", None)
         if close is not None:
             self._settle(close(*(self._out,) * len(inspect.signature(close).parameters)))
+
+    def _between_items(self) -> None:
+        if self._store is not None:
+            self._store.leave()
 
 
 def _step(task: Task, body: Any, out: Out) -> Step:

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -42,6 +43,7 @@ class Browser:
             [chromium(), *QUIET, *OFFLINE, "--remote-debugging-pipe", f"--user-data-dir={profile}"],
             preexec_fn=as_three_and_four,
             close_fds=False,
+            start_new_session=True,
             stderr=subprocess.DEVNULL,
         )
         os.close(to_browser)
@@ -88,7 +90,11 @@ class Browser:
     def close(self) -> None:
         """End it, with all its processes."""
         self.call("Browser.close")
-        self._process.wait(30)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:  # it has written its profile, and lingers on a busy machine
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(30)
         os.close(self._out)
         os.close(self._in)
 

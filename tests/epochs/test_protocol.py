@@ -6,11 +6,9 @@ The same few runs each time. `make epochs` tries others, and more: PENSTOCK_EXAM
 import os
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.epochs.model.check import ViolationError
 from tests.epochs.model.graph import Graph, Stream, Task
 from tests.epochs.model.rules import Rules
 from tests.epochs.model.scenarios import diamond, direct, forward_unit, keyed_unit, plain, through_map
@@ -114,10 +112,17 @@ def test_6_groups_move_at_any_step(seed: int, limit: int, slow: str, graph: Grap
     run(Setting(graph, 2, limit, faults, 0.1, slow), seed)
 
 
-@pytest.mark.xfail(raises=ViolationError, strict=True, reason="a hole, not understood yet")
-def test_6_a_schedule_in_which_an_item_meets_a_replica_that_no_longer_owns_its_group() -> None:
+def test_6_a_source_that_missed_a_table_flags_what_went_away_and_came_back() -> None:
+    """A schedule that once broke: by the source's own two tables nothing had moved."""
     faults = ("rescale", "rescale", "void", "lose", "kill", "boundary")
     run(Setting(diamond(), 2, 0, faults, 0.1), 8673)
+
+
+@EXAMPLES
+@given(seeds, limits, st.sampled_from(["load", "k works"]), st.sampled_from([direct(16), keyed_unit(12)]))
+def test_6_state_is_long_on_its_way(seed: int, limit: int, slow: str, graph: Graph) -> None:
+    """Committed moves whose state arrives epochs later."""
+    run(Setting(graph, 2, limit, ("rescale", "rescale", "lose"), 0.1, slow), seed)
 
 
 @EXAMPLES

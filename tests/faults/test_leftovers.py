@@ -3,14 +3,17 @@
 import os
 import socket
 import subprocess
+import tempfile
 import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from penstock.faults.leftovers import Look, left_behind, listening, look, marked
+from penstock import processes
+from penstock.faults.leftovers import Look, directories_in, left_behind, listening, look, marked
 from penstock.faults.victims import command, wait_until
+from penstock.spark.checkpoint import TemporaryCheckpoint
 from tests.operate.fake_job import greeting, opened
 
 
@@ -62,3 +65,18 @@ def test_the_socket_for_commands_is_seen(tmp_path: Path, monkeypatch: pytest.Mon
         assert left[1].startswith(f"this process holds {tmp_path}/penstock/{os.getpid()}-")
         assert left[2:] == ["thread penstock-commands"]
     assert left_behind(before, patience_s=5.0) == []
+
+
+def test_checkpoints_of_other_processes_that_live_are_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ours = TemporaryCheckpoint()
+    assert directories_in(str(tmp_path)) == [ours.address]
+    with subprocess.Popen(["sleep", "60"]) as other:
+        owner = processes.identity(other.pid)
+        assert owner is not None
+        (Path(ours.address) / ".penstock-owner").write_text(owner)
+        assert directories_in(str(tmp_path)) == []
+        other.kill()
+    assert directories_in(str(tmp_path)) == [ours.address]

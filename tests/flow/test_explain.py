@@ -6,6 +6,7 @@ from hypothesis import given
 
 from penstock.flow import Flow, elastic, spark_conf
 from penstock.flow.layers import lay_out, max_slots
+from penstock.flow.stateful import UNDECLARED
 from tests.flow.random_flows import Partitioned, Splitter, alone, flows, ignore
 
 
@@ -66,6 +67,9 @@ def test_in_full() -> None:
         "  kept by policy nephele (default)",
         "  c1 (default name): mean (default) of at most 20 ms in any 5 s (default)"
         " over numbers->test, test, test->Splitter",
+        "",
+        "state",
+        f"  {UNDECLARED}",
         "",
         "slots needed: 14 (22 if every pool grew to its maximum)",
         "",

@@ -137,6 +137,13 @@ def test_a_last_report_that_comes_after_the_news_of_the_end_counts_once() -> Non
     assert (task.items_in, task.processes) == (12, [])
 
 
+def test_a_report_that_was_overtaken_changes_nothing() -> None:
+    reported = Reported()
+    reported.add(worker(pid=1, items_in=12, made=2))
+    reported.add(worker(pid=1, items_in=10, made=1))
+    assert totals_of(reported, "t").tasks["t"].items_in == 12
+
+
 def test_somebody_who_never_reported_may_go() -> None:
     reported = Reported()
     reported.add(said(gone=7))

@@ -1,6 +1,7 @@
 """One Spark for all tests of the runtime, and a check after each that nothing was left behind.
 
-PENSTOCK_TEST_MASTER="local-cluster[2,24,1024]" runs them on separate executors (`make test-cluster`).
+PENSTOCK_TEST_MASTER="local-cluster[2,24,1024]" runs them on separate executors (`make test-cluster`), and
+PENSTOCK_TEST_SHUFFLE names the shuffle between these.
 """
 
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.flow.spark_conf import SHUFFLE
 from penstock.spark.session import session
 from penstock.testing.collector import Collector
 
@@ -32,6 +34,9 @@ def spark(private_tmp: Path) -> Iterator[SparkSession]:
     master = os.environ.get("PENSTOCK_TEST_MASTER")
     options = f"-Djava.io.tmpdir={private_tmp}"
     conf = {"spark.driver.extraJavaOptions": options, "spark.executor.extraJavaOptions": options}
+    shuffle = os.environ.get("PENSTOCK_TEST_SHUFFLE")
+    if shuffle:
+        conf[SHUFFLE] = shuffle
     started = session(SLOTS, master, conf)
     yield started
     active = SparkSession.getActiveSession()

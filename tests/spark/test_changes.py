@@ -43,6 +43,25 @@ def test_nothing_wanted_is_nothing_changed() -> None:
     assert (planned.at_once, planned.at_boundary) == (settings(placed), None)
 
 
+def test_a_task_that_leaves_its_host_to_host_others_waits_for_a_boundary() -> None:
+    flow = ps.Flow("pipe")
+    stream: Any = flow.source(numbered(10), name="numbers")
+    for name in "abcd":
+        stream = stream.forward().map(same, name=name)
+    stream.sink(lambda item: None, name="out")
+    placed = lay_out(flow.graph())
+    before = change(placed, settings(placed), chains=[["a", "b", "c"]]).at_once
+    assert before.chains == [["a", "b", "c"]]
+    for chains in ([["b", "c"]], [["b", "c", "d"]], [["c", "d"]], [["a", "b"], ["c", "d"]]):
+        planned = change(placed, before, chains=chains)
+        assert planned.at_once == before
+        assert planned.at_boundary is not None
+        assert (planned.at_boundary[0], planned.at_boundary[1].chains) == (placed, chains)
+    for chains in ([], [["a", "b"]], [["a", "b", "c", "d"]]):
+        planned = change(placed, before, chains=chains)
+        assert (planned.at_boundary, planned.at_once.chains) == (None, chains)
+
+
 def test_replicas_lifetimes_and_chains_change_together_and_at_once() -> None:
     placed = layout()
     planned = change(

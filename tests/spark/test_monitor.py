@@ -28,6 +28,7 @@ def test_whatever_ends_it_the_flow_is_told(problem: BaseException) -> None:
         on_ended=nobody,
         on_exhausted=nobody,
         on_lost=told.append,
+        tell=nobody,
     )
     monitor.start()
     monitor.join(10)

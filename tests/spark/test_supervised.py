@@ -1,6 +1,9 @@
 """A flow whose query Spark ends goes on at its last commit, under the same handle."""
 
+import gc
+import weakref
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,15 @@ def cancel(spark: SparkSession) -> None:
     spark.sparkContext.cancelAllJobs()
 
 
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Nothing is collected but what somebody asks for."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
 def test_a_failed_job_of_spark_is_started_again_at_the_last_commit(
     spark: SparkSession, collector: Collector, tmp_path: Path
 ) -> None:
@@ -40,11 +52,16 @@ def test_a_failed_job_of_spark_is_started_again_at_the_last_commit(
     job.set_active("same", 3)
     job.set_batch_lifetime("numbers->same", "7 ms")
     job.boundary()
+    running = job._supervisor.bridge._query
+    assert running is not None
+    query = weakref.ref(running._jsq)
+    del running
     for outage in range(2):
         before = len(collector.items())
         wait_for(lambda before=before: len(collector.items()) > before + 800)
         cancel(spark)
         wait_for(lambda outage=outage: job.metrics().restarts == outage + 1)
+    assert query() is None, "Java does not keep runs that are over"
     assert job.await_termination(90)
     seen = Counter(collector.items())
     assert seen.keys() == expected(COUNT), "nothing is lost"
@@ -95,7 +112,10 @@ def test_errors_of_the_users_code_end_it_at_once(spark: SparkSession, collector:
 
 LOST = """
 import json, os, signal, sys, time
+import gc
+import weakref
 from collections import Counter
+from collections.abc import Iterator
 import penstock as ps
 from penstock.testing.collector import Collector
 from penstock.faults.victims import executors

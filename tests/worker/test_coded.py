@@ -139,6 +139,13 @@ def test_a_codec_that_cannot_travel_is_refused() -> None:
         run(flow_of(Locked()), {"numbers": [1]})
 
 
+def test_a_struct_of_the_script_is_refused_on_spark() -> None:
+    struct = msgspec.defstruct("Order", [("customer", int)], module="__main__")
+    words = 'codec of stream "send->read" of flow "coded": struct Order is defined in the script that is run'
+    with pytest.raises(FlowError, match=words):
+        penstock.run(flow_of(penstock.msgspec_codec(struct)))
+
+
 @pytest.mark.parametrize("codec", [3, Halves, "json", None])
 def test_what_is_no_codec_is_refused(codec: Any) -> None:
     with pytest.raises(FlowError) as caught:

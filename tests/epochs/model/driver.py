@@ -9,6 +9,7 @@ from penstock.epochs.entries import Entry, Handle, StateFile
 from penstock.epochs.log import Log, newest_index, read_entry
 from penstock.epochs.retention import collect
 from penstock.epochs.state_files import compact, with_base
+from penstock.epochs.tables import moves
 from penstock.wire.orders import Position
 from tests.epochs.model.graph import GROUPS
 from tests.epochs.model.messages import Done, Order, StageKey, Tables
@@ -50,7 +51,7 @@ class Driver:
         self.base: StateFile | None = None
         self.committed_early = False
         self.tables: Tables = {}
-        self.settled: Tables = {}
+        self.moved: dict[str, frozenset[int]] = {}
         self.wants_last = self.is_last_committed = False
 
     @property
@@ -64,10 +65,13 @@ class Driver:
         """The next epoch; with other tables if groups are to move."""
         self.epoch += 1
         quiet = self.voids >= VOIDS_BEFORE_QUIET and self.world.rules.quiet_after_voids
-        is_new = tables is not None
+        if not self.world.rules.moves_until_committed:
+            self.moved = {}
+        for task, table in (tables or {}).items():
+            now = {group for move in moves(self.tables[task], table) for group in move.groups}
+            self.moved[task] = self.moved.get(task, frozenset()) | now
         self.tables = tables or self.tables
-        moves = self.tables != self.settled if self.world.rules.moves_until_committed else is_new
-        self.open = Order(self.attempt, self.epoch, self.tables, moves, quiet, self.wants_last)
+        self.open = Order(self.attempt, self.epoch, self.tables, dict(self.moved), quiet, self.wants_last)
         return self.open
 
     def hear(self, stage: StageKey, attempt: int, reports: dict[int, Done]) -> None:
@@ -135,7 +139,7 @@ class Driver:
         self.unanswered = set(self.world.keys)
         assert self.open is not None
         self.is_last_committed = self.open.last
-        self.settled = self.open.tables
+        self.moved = {}
         self.open = None
         collect(self.log, keep=KEPT_ENTRIES)
 

@@ -12,20 +12,28 @@ FOREVER = 10**9
 """The watermark of what sends nothing any more."""
 
 Tables = Mapping[str, Table]
+Moved = Mapping[str, frozenset[int]]
 StageKey = tuple[str, int]
 Channel = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The driver wants a mark. `quiet`: sources wait for its end; `last`: they read no more in this batch."""
+    """The driver wants a mark. `quiet`: sources wait for its end; `last`: they read no more in this batch.
+
+    `moved`: by task, the groups that had another owner in some table since the one that is committed.
+    """
 
     attempt: int
     epoch: int
     tables: Tables
-    moves: bool = False
+    moved: Moved
     quiet: bool = False
     last: bool = False
+
+    @property
+    def moves(self) -> bool:
+        return any(self.moved.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.epochs.tables import moves
 from tests.epochs.model.graph import Item, group_of
-from tests.epochs.model.messages import Done, Envelope, Handover, Mark, StageKey, Tables
+from tests.epochs.model.messages import Done, Envelope, Handover, Mark, Order, StageKey, Tables
 
 if TYPE_CHECKING:
     from tests.epochs.model.world import World
@@ -63,13 +63,16 @@ class Outlet:
         """A worker ships an envelope."""
         self.frames.append(Frame(self, envelope))
 
-    def adopt(self, tables: Tables) -> None:
+    def adopt(self, order: Order) -> None:
         """A worker uses other tables from here on; until its next mark it flags what they have moved."""
         self.moved = {}
-        for task, table in tables.items():
+        for task, table in order.tables.items():
             old = self.tables[task]
             if table.version > old.version:
-                self.moved[task] = (table.version, {g for move in moves(old, table) for g in move.groups})
+                moved = {group for move in moves(old, table) for group in move.groups}
+                if self.world.rules.order_names_moved:
+                    moved = {*order.moved.get(task, ())}
+                self.moved[task] = (table.version, moved)
                 self.tables[task] = table
 
     def can_ship(self) -> bool:

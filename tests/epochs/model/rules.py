@@ -14,6 +14,8 @@ class Rules:
     full_is_invalid: bool = True
     moves_never_pass: bool = True
     moves_until_committed: bool = True
+    order_names_moved: bool = True
+    waiting_never_passes: bool = True
     mark_closes_smaller: bool = True
     idle_answers: bool = True
     dry_answers: bool = True

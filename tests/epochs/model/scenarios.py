@@ -121,6 +121,14 @@ WITHOUT: dict[str, tuple[Setting, int]] = {
         Setting(direct(), limit=0, faults=("rescale", "lose", "void"), fault_rate=0.3),
         4,
     ),
+    "order_names_moved": (
+        Setting(direct(8), faults=("rescale", "lose", "lose"), fault_rate=0.25, slow="load"),
+        13,
+    ),
+    "waiting_never_passes": (
+        Setting(direct(16), limit=0, faults=("rescale",), fault_rate=0.1, slow="load"),
+        2,
+    ),
     "mark_closes_smaller": (Setting(direct(), faults=("lose",), fault_rate=0.1), 1),
     "idle_answers": (Setting(through_map()), 0),
     "dry_answers": (Setting(direct()), 0),

@@ -40,7 +40,7 @@ class Source(Outlet):
         if order.attempt == self.attempt:
             self.orders.append(order)
             if not self.world.rules.table_in_mark:
-                self.adopt(order.tables)
+                self.adopt(order)
 
     def can_mark(self) -> bool:
         if not any(order.epoch > self.epoch for order in self.orders) or self.frames or not self.alive:
@@ -64,7 +64,7 @@ class Source(Outlet):
         else:
             self.frames.append(Frame(self, mark=mark, done=done))
         self.epoch = order.epoch
-        self.adopt(order.tables)
+        self.adopt(order)
         if not self.world.rules.order_kept_until_answered:
             self.orders = []
         if order.quiet or order.last:

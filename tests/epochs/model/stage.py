@@ -98,8 +98,13 @@ class Stage(Outlet):
             self._pass(envelope)
 
     def _overflow(self, epoch: int) -> None:
-        """The store is full: the pending epoch becomes void, and all pass; with moves the sources pause."""
-        if self.marks[epoch].order.moves and self.world.rules.moves_never_pass:
+        """The store is full: the pending epoch becomes void, and all pass; with moves the sources pause.
+
+        So they do while state of a committed epoch is on its way: behind this mark nothing is flagged.
+        """
+        rules = self.world.rules
+        moves = self.marks[epoch].order.moves and rules.moves_never_pass
+        if moves or (self.awaited and rules.waiting_never_passes):
             self.world.pausing.add(self.key)
             return
         self.passing.add(epoch)
@@ -272,7 +277,7 @@ class Stage(Outlet):
         answer = Mark(mark.order, FOREVER if given.watermark == FOREVER else self.latest)
         self.frames += [Frame(self, handover=handover) for handover in handovers]
         self.frames.append(Frame(self, mark=answer, done=done))
-        self.adopt(mark.order.tables)
+        self.adopt(mark.order)
         if self.hosted is not None:
             self.hosted._mark(mark, Given(mark, answer.watermark, given.valid))
 

@@ -94,7 +94,7 @@ class World:
             else even_table(next_version(entry.tables), self.pools[task.name], GROUPS)
             for task in self.graph.of_kind("keyed")
         }
-        driver.tables = driver.settled = tables
+        driver.tables = tables
         if self.rules.attempt_in_envelopes:
             self.links.clear()
         self.orders: list[tuple[StageKey, Order]] = []

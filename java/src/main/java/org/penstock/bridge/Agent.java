@@ -9,11 +9,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.penstock.Refusals;
 
 /** The executor's side of the control path: fetches orders, hands them to workers and pumps, sends reports up. */
 final class Agent {
   private static final long POLL_MS = 20;
   private static final long EXCHANGE_OLD_NS = 1_000_000_000L;
+  private static final long REFUSALS_EVERY_NS = 1_000_000_000L;
   private static volatile Agent current;
 
   private final PenstockPlugin.DriverLink driver;
@@ -24,6 +26,8 @@ final class Agent {
   private final Set<Pump> pumps = ConcurrentHashMap.newKeySet();
   private final Lease lease;
   private volatile Exchange exchange;
+  private long refusalsTold;
+  private long refusalsToldNs = System.nanoTime() - REFUSALS_EVERY_NS;
   private volatile boolean closed;
 
   /** A question to the driver and its answer: the first and last time by this clock, the two between by the driver's. */
@@ -117,6 +121,7 @@ final class Agent {
         poll(known());
         pumps.forEach(Pump::tend);
         tendWorkers();
+        tellRefusals();
         Thread.sleep(POLL_MS);
       } catch (InterruptedException stop) {
         return;
@@ -160,6 +165,17 @@ final class Agent {
         of.tend(now.batch());
       }
     });
+  }
+
+  /** All runs hear of connections that were closed, though not of each by itself. */
+  private void tellRefusals() {
+    Refusals.Seen seen = Refusals.seen();
+    long now = System.nanoTime();
+    if (seen.count() > refusalsTold && now - refusalsToldNs >= REFUSALS_EVERY_NS) {
+      refusalsTold = seen.count();
+      refusalsToldNs = now;
+      known().keySet().forEach(run -> report(run, Reports.refused(seen.count(), seen.last())));
+    }
   }
 
   /** The fastest exchange of the last second tells workers most about how this clock and the driver's differ. */

@@ -67,7 +67,8 @@ public final class Inbox<T> {
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition news = lock.newCondition();
   private final ArrayDeque<Row<T>> rows = new ArrayDeque<>();
-  private final int roomBytes;
+  private final int roomBytes; // of each channel
+  private final int roomBytesOfAll;
   private volatile long bytes; // of all channels
   private int writersLeft;
   private boolean readerWaits;
@@ -78,6 +79,7 @@ public final class Inbox<T> {
   public Inbox(int writers, int roomBytes) {
     this.writersLeft = writers;
     this.roomBytes = roomBytes / Math.max(1, writers);
+    this.roomBytesOfAll = roomBytes;
   }
 
   public Channel<T> channel(Sender sender) {
@@ -152,6 +154,11 @@ public final class Inbox<T> {
   /** For the reader: when the row that it took last had been put in. */
   public long takenPutNs() {
     return takenPutNs;
+  }
+
+  /** What all channels together may hold without asking for more. */
+  public int roomBytes() {
+    return roomBytesOfAll;
   }
 
   /** Of all rows that wait. */

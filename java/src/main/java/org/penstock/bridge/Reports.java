@@ -35,6 +35,11 @@ public final class Reports {
     return Json.text(Map.of("gone", pid));
   }
 
+  /** How many connections this executor has closed because of what came over them, and what the last one was. */
+  static String refused(long count, String last) {
+    return Json.text(Map.of("refused", Map.of("count", count, "last", last)));
+  }
+
   /** A report of a worker, and what waits before it and in all of its executor; null where nobody knows. */
   static String withQueue(String report, String queue) {
     if (queue == null) {

@@ -2,15 +2,11 @@ package org.apache.spark.penstock;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.NoSuchElementException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.apache.spark.Partitioner;
 import org.apache.spark.ShuffleLocationResponse;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
-import org.apache.spark.scheduler.MapStatus;
-import org.apache.spark.scheduler.MapStatus$;
 import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
@@ -26,7 +22,6 @@ import org.penstock.bridge.ShuffleMemory;
 import scala.Option;
 import scala.Product2;
 import scala.Tuple2;
-import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 
 /**
@@ -40,7 +35,6 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
   static final int ROOM_BYTES = 1 << 18; // before each reader; little, so that back-pressure comes early
   private static final int AHEAD_BYTES = 1 << 17; // of a writer beyond that, so that one slow reader does not stop it at once
   private static final int BYTES_OF_OTHERS = 64; // rows of whatever is not a row of Spark SQL
-  private static final long LOOK_MS = 100;
   private static final int LOOKS = 50;
 
   private final ConcurrentHashMap<Integer, Handover> shuffles = new ConcurrentHashMap<>();
@@ -92,16 +86,20 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
         id, unknown -> new Handover(id, writers(id), handle.dependency().partitioner().numPartitions()));
   }
 
+  /** What Spark knows of the tasks that write a shuffle. */
+  static Option<ShuffleLocationResponse> known(int shuffle) {
+    return SparkEnv.get().streamingShuffleOutputTracker().get().getAvailableShuffleWriterTaskLocations(shuffle);
+  }
+
   /** Spark registers a shuffle before it starts its tasks. */
-  private static int writers(int shuffle) {
+  static int writers(int shuffle) {
     for (int look = 0; look < LOOKS; look++) {
-      Option<ShuffleLocationResponse> known =
-          SparkEnv.get().streamingShuffleOutputTracker().get().getAvailableShuffleWriterTaskLocations(shuffle);
+      Option<ShuffleLocationResponse> known = known(shuffle);
       if (known.isDefined()) {
         return known.get().numShuffleWriterTasks();
       }
       try {
-        Thread.sleep(LOOK_MS);
+        Thread.sleep(TaskWatch.LOOK_MS);
       } catch (InterruptedException cancelled) {
         Thread.currentThread().interrupt();
         break;
@@ -110,22 +108,50 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
     throw new IllegalStateException("Spark does not say how many tasks write shuffle " + shuffle);
   }
 
-  @Override
-  public <K, V> ShuffleWriter<K, V> getWriter(
-      ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
-    if (!isOneProcess()) {
-      return super.getWriter(handle, mapId, context, metrics);
+  /** How the rows of a shuffle get from those who write them to those who read them. */
+  interface Way {
+    <K, V> ShuffleWriter<K, V> writer(StreamingShuffleHandle<K, V, ?> shuffle, long mapId, TaskContext context);
+
+    <K, C> ShuffleReader<K, C> reader(StreamingShuffleHandle<?, ?, ?> shuffle, TaskContext context);
+  }
+
+  private final class HandedOver implements Way {
+    @Override
+    public <K, V> ShuffleWriter<K, V> writer(
+        StreamingShuffleHandle<K, V, ?> shuffle, long mapId, TaskContext context) {
+      Handover handover = handover(shuffle);
+      handover.countOff(context);
+      Handovers.writes(context, partition -> handover.inboxes.get(partition).load());
+      return new Writer<>(handover, shuffle, mapId, context);
     }
-    @SuppressWarnings("unchecked")
-    StreamingShuffleHandle<K, V, ?> shuffle = (StreamingShuffleHandle<K, V, ?>) handle;
-    Handover handover = handover(shuffle);
-    handover.countOff(context);
-    Handovers.writes(context, partition -> handover.inboxes.get(partition).load());
-    return new Writer<>(handover, shuffle.dependency().partitioner(), mapId, context);
+
+    @Override
+    public <K, C> ShuffleReader<K, C> reader(StreamingShuffleHandle<?, ?, ?> shuffle, TaskContext context) {
+      Handover handover = handover(shuffle);
+      handover.countOff(context);
+      Inbox<Object> inbox = handover.inboxes.get(context.partitionId());
+      Handovers.reads(context, inbox);
+      return () -> new InboxReader<>(inbox, new TaskWatch(context));
+    }
+  }
+
+  /** Null: Spark's own. */
+  Way way(ShuffleHandle handle) {
+    return isOneProcess() ? new HandedOver() : null;
   }
 
   @Override
-  public <K, C> ShuffleReader<K, C> getReader(
+  @SuppressWarnings("unchecked")
+  public final <K, V> ShuffleWriter<K, V> getWriter(
+      ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
+    Way way = way(handle);
+    return way == null
+        ? super.getWriter(handle, mapId, context, metrics)
+        : way.writer((StreamingShuffleHandle<K, V, ?>) handle, mapId, context);
+  }
+
+  @Override
+  public final <K, C> ShuffleReader<K, C> getReader(
       ShuffleHandle handle,
       int startMap,
       int endMap,
@@ -133,14 +159,10 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
       int endPartition,
       TaskContext context,
       ShuffleReadMetricsReporter metrics) {
-    if (!isOneProcess()) {
-      return super.getReader(handle, startMap, endMap, startPartition, endPartition, context, metrics);
-    }
-    Handover handover = handover((StreamingShuffleHandle<?, ?, ?>) handle);
-    handover.countOff(context);
-    Inbox<Object> inbox = handover.inboxes.get(context.partitionId());
-    Handovers.reads(context, inbox);
-    return () -> new Reader<>(inbox, context);
+    Way way = way(handle);
+    return way == null
+        ? super.getReader(handle, startMap, endMap, startPartition, endPartition, context, metrics)
+        : way.reader((StreamingShuffleHandle<?, ?, ?>) handle, context);
   }
 
   @Override
@@ -149,24 +171,13 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
     return super.unregisterShuffle(shuffleId);
   }
 
-  /** Ends this thread's work if Spark has ended its task. */
-  static void check(TaskContext context) {
-    context.killTaskIfInterrupted();
-    if (context.isCompleted() || context.isFailed()) {
-      throw new IllegalStateException("the task has ended");
-    }
-  }
-
-  private static final class Writer<K, V> extends ShuffleWriter<K, V> {
+  private static final class Writer<K, V> extends PartitionWriter<K, V> {
     private final List<Inbox.Channel<Object>> channels = new ArrayList<>();
-    private final Partitioner partitioner;
-    private final long mapId;
-    private final TaskContext context;
+    private final TaskWatch watch;
 
-    Writer(Handover handover, Partitioner partitioner, long mapId, TaskContext context) {
-      this.partitioner = partitioner;
-      this.mapId = mapId;
-      this.context = context;
+    Writer(Handover handover, StreamingShuffleHandle<K, V, ?> shuffle, long mapId, TaskContext context) {
+      super(shuffle, mapId);
+      this.watch = new TaskWatch(context);
       Sender sender = new Sender(handover.memory, AHEAD_BYTES);
       for (Inbox<Object> inbox : handover.inboxes) {
         channels.add(inbox.channel(sender));
@@ -175,82 +186,27 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
 
     @Override
     public void write(Iterator<Product2<K, V>> records) {
-      while (records.hasNext()) {
-        Product2<K, V> record = records.next();
-        Object content = record._2();
-        int bytes = BYTES_OF_OTHERS;
-        if (content instanceof UnsafeRow row) { // Spark uses it again for the next one
-          content = row.copy();
-          bytes = row.getSizeInBytes();
+      try {
+        while (records.hasNext()) {
+          Product2<K, V> record = records.next();
+          Object content = record._2();
+          int bytes = BYTES_OF_OTHERS;
+          if (content instanceof UnsafeRow row) { // Spark uses it again for the next one
+            content = row.copy();
+            bytes = row.getSizeInBytes();
+          }
+          put(channels.get(partition(record._1())), new Tuple2<>(record._1(), content), bytes);
         }
-        put(channels.get(partitioner.getPartition(record._1())), new Tuple2<>(record._1(), content), bytes);
+      } catch (InterruptedException cancelled) {
+        throw TaskWatch.cancelled(cancelled);
       }
       channels.forEach(Inbox.Channel::end);
     }
 
-    private void put(Inbox.Channel<Object> channel, Object content, int bytes) {
-      try {
-        while (!channel.put(content, bytes, LOOK_MS)) {
-          check(context);
-        }
-      } catch (InterruptedException cancelled) {
-        Thread.currentThread().interrupt();
-        throw new IllegalStateException("the task was cancelled", cancelled);
+    private void put(Inbox.Channel<Object> channel, Object content, int bytes) throws InterruptedException {
+      while (!channel.put(content, bytes, TaskWatch.LOOK_MS)) {
+        watch.check();
       }
-    }
-
-    /** Nobody ever asks Spark where the output of this task is. */
-    @Override
-    public Option<MapStatus> stop(boolean success) {
-      return Option.apply(
-          MapStatus$.MODULE$.apply(
-              SparkEnv.get().blockManager().shuffleServerId(), getPartitionLengths(), mapId, 0L));
-    }
-
-    @Override
-    public long[] getPartitionLengths() {
-      return new long[channels.size()];
-    }
-  }
-
-  private static final class Reader<K, C> extends AbstractIterator<Product2<K, C>> {
-    private final Inbox<Object> inbox;
-    private final TaskContext context;
-    private Object next;
-
-    Reader(Inbox<Object> inbox, TaskContext context) {
-      this.inbox = inbox;
-      this.context = context;
-    }
-
-    @Override
-    public boolean hasNext() {
-      try {
-        while (next == null) {
-          next = inbox.take(LOOK_MS);
-          if (next == null) {
-            if (inbox.isOver()) {
-              return false;
-            }
-            check(context);
-          }
-        }
-        return true;
-      } catch (InterruptedException cancelled) {
-        Thread.currentThread().interrupt();
-        throw new IllegalStateException("the task was cancelled", cancelled);
-      }
-    }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public Product2<K, C> next() {
-      if (!hasNext()) {
-        throw new NoSuchElementException();
-      }
-      Product2<K, C> taken = (Product2<K, C>) next;
-      next = null;
-      return taken;
     }
   }
 }

@@ -25,6 +25,7 @@ public final class Handovers {
   private static final int PAYLOAD = 1; // the column of a row that holds its envelopes
 
   private static volatile ShuffleMemory memory;
+  private static volatile long largeRows;
   private static final ConcurrentHashMap<Long, Inbox<Object>> READ = new ConcurrentHashMap<>();
   private static final ConcurrentHashMap<Long, IntToLongFunction> WRITTEN = new ConcurrentHashMap<>();
 
@@ -75,6 +76,11 @@ public final class Handovers {
     return memory;
   }
 
+  /** What large rows from other executors may hold besides. */
+  static void setLargeRows(long bytes) {
+    largeRows = bytes;
+  }
+
   /** Bytes of all rows that wait in this process. */
   public static long heldBytes() {
     return READ.values().stream().mapToLong(Inbox::bytes).sum();
@@ -83,12 +89,16 @@ public final class Handovers {
   /** What they may be at most, save that each shuffle may have one row more than that; 0 before there is any shuffle. */
   public static long limitBytes() {
     ShuffleMemory known = memory; // Spark may be gone when this is asked
-    return known == null ? 0 : known.limitBytes() + (long) READ.size() * HandoverShuffleManager.ROOM_BYTES;
+    if (known == null) {
+      return 0;
+    }
+    return known.limitBytes() + largeRows + READ.values().stream().mapToLong(Inbox::roomBytes).sum();
   }
 
   /** The bundle of envelopes in a row of an inbox, where it lies. */
   public static ByteBuffer bundle(Object content) {
-    UnsafeRow row = (UnsafeRow) ((Product2<?, ?>) content)._2();
+    UnsafeRow row =
+        content instanceof Incoming.Row came ? came.content() : (UnsafeRow) ((Product2<?, ?>) content)._2();
     long place = row.getLong(PAYLOAD); // of a column of bytes: where it begins in the row, and how long it is
     return ByteBuffer.wrap((byte[]) row.getBaseObject(), (int) (place >> 32), (int) place)
         .slice()

@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.NoSuchElementException;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.spark.ShuffleLocationResponse;
@@ -16,34 +15,37 @@ import org.penstock.bridge.Inbox;
 import org.penstock.bridge.Sender;
 import org.penstock.bridge.ShuffleMemory;
 import scala.Option;
-import scala.Product2;
 import scala.Tuple2;
-import scala.collection.AbstractIterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Reads what the writers of a shuffle, in this executor and in others, send to one task. */
-final class LinkReader<K, C> extends AbstractIterator<Product2<K, C>> {
-  private static final int ROOM_BYTES = 1 << 18; // before each reader; little, so that back-pressure comes early
-  private static final int LEAST_BYTES = 1 << 15; // of it for each writer, so that few rows must be asked for
+final class LinkReader<K, C> extends InboxReader<K, C> {
+  private static final int LEAST_BYTES = 1 << 15; // for each writer, so that few rows must be asked for
   private static final long ASK_AGAIN_MS = 5;
 
   private final Links links;
   private final int shuffle;
   private final int partition;
+  private final int writers;
+  private final Inbox<Object> inbox;
   private final TaskWatch watch;
   private final ShuffleMemory.Share memory = Handovers.memory().share();
   private final List<Incoming> incoming = new CopyOnWriteArrayList<>();
-  private int writers = -1;
-  private Inbox<Object> inbox;
-  private boolean connected;
   private volatile boolean over;
-  private Object next;
 
-  LinkReader(Links links, int shuffle, TaskContext context) {
+  LinkReader(Links links, int shuffle, int writers, Inbox<Object> inbox, TaskContext context) {
+    this(links, shuffle, writers, inbox, context, new TaskWatch(context));
+  }
+
+  private LinkReader(
+      Links links, int shuffle, int writers, Inbox<Object> inbox, TaskContext context, TaskWatch watch) {
+    super(inbox, watch);
     this.links = links;
     this.shuffle = shuffle;
     this.partition = context.partitionId();
-    this.watch = new TaskWatch(context);
+    this.writers = writers;
+    this.inbox = inbox;
+    this.watch = watch;
     context.addTaskCompletionListener((TaskCompletionListener) done -> {
       over = true;
       incoming.forEach(Incoming::close);
@@ -51,24 +53,27 @@ final class LinkReader<K, C> extends AbstractIterator<Product2<K, C>> {
     });
   }
 
+  /** With room for each of so many writers. */
+  static Inbox<Object> inbox(int writers) {
+    return new Inbox<>(writers, roomBytes(writers) * writers);
+  }
+
+  private static int roomBytes(int writers) {
+    return Math.max(HandoverShuffleManager.ROOM_BYTES / Math.max(1, writers), LEAST_BYTES);
+  }
+
   /** Finds all writers, as they start, and asks them for their rows. */
-  private void connect() throws IOException, InterruptedException {
+  @Override
+  void begin() throws IOException, InterruptedException {
     Set<Long> found = new HashSet<>();
-    int roomBytes = 0;
     while (found.size() != writers) {
-      Option<ShuffleLocationResponse> known =
-          SparkEnv.get().streamingShuffleOutputTracker().get().getAvailableShuffleWriterTaskLocations(shuffle);
+      Option<ShuffleLocationResponse> known = HandoverShuffleManager.known(shuffle);
       if (known.isDefined()) {
-        if (inbox == null) {
-          writers = known.get().numShuffleWriterTasks();
-          roomBytes = Math.max(ROOM_BYTES / Math.max(1, writers), LEAST_BYTES);
-          inbox = new Inbox<>(writers, roomBytes * writers);
-        }
         Map<Object, StreamingShuffleTaskLocation> places =
             CollectionConverters.asJava(known.get().shuffleTaskLocations());
         for (Map.Entry<Object, StreamingShuffleTaskLocation> place : places.entrySet()) {
           if (found.add((Long) place.getKey())) {
-            join((Long) place.getKey(), place.getValue(), roomBytes);
+            join((Long) place.getKey(), place.getValue());
           }
         }
       }
@@ -77,11 +82,9 @@ final class LinkReader<K, C> extends AbstractIterator<Product2<K, C>> {
         Thread.sleep(ASK_AGAIN_MS);
       }
     }
-    connected = true;
   }
 
-  private void join(long map, StreamingShuffleTaskLocation place, int roomBytes)
-      throws IOException, InterruptedException {
+  private void join(long map, StreamingShuffleTaskLocation place) throws IOException, InterruptedException {
     if (place.executorId().equals(SparkEnv.get().executorId())) {
       Outlet outlet = links.outlet(shuffle, map, partition);
       if (outlet == null) {
@@ -92,51 +95,19 @@ final class LinkReader<K, C> extends AbstractIterator<Product2<K, C>> {
       return;
     }
     Link link = links.to(place.executorId(), place.host(), place.port());
-    incoming.add(link.open(shuffle, map, partition, inbox.channel(Sender.counted()), roomBytes, watch));
+    Inbox.Channel<Object> channel = inbox.channel(Sender.counted());
+    incoming.add(link.open(shuffle, map, partition, channel, roomBytes(writers), watch));
     if (over) { // the task ended meanwhile
       incoming.forEach(Incoming::close);
     }
   }
 
   @Override
-  public boolean hasNext() {
-    try {
-      if (!connected) {
-        connect();
-      }
-      while (next == null) {
-        Object taken = inbox.take(TaskWatch.LOOK_MS);
-        if (taken instanceof Incoming.Row row) {
-          row.from().taken(row.bytes());
-          next = new Tuple2<>(0, row.content()); // where it goes is known, so its key is not sent
-        } else {
-          next = taken;
-        }
-        if (next == null) {
-          if (inbox.isOver()) {
-            return false;
-          }
-          watch.check();
-        } else if (watch.hasFailed()) {
-          watch.check();
-        }
-      }
-      return true;
-    } catch (InterruptedException cancelled) {
-      throw TaskWatch.cancelled(cancelled);
-    } catch (IOException unreachable) {
-      throw new IllegalStateException("the tasks that send here cannot be reached", unreachable);
+  Object unpacked(Object taken) {
+    if (taken instanceof Incoming.Row row) {
+      row.from().taken(row.bytes());
+      return new Tuple2<>(0, row.content()); // where it goes is known, so its key is not sent
     }
-  }
-
-  @Override
-  @SuppressWarnings("unchecked")
-  public Product2<K, C> next() {
-    if (!hasNext()) {
-      throw new NoSuchElementException();
-    }
-    Product2<K, C> taken = (Product2<K, C>) next;
-    next = null;
     return taken;
   }
 }

@@ -9,12 +9,11 @@ import org.apache.spark.network.netty.SparkTransportConf;
 import org.apache.spark.network.sasl.SecretKeyHolder;
 import org.apache.spark.network.util.TransportConf;
 import org.apache.spark.shuffle.ShuffleHandle;
-import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
-import org.apache.spark.shuffle.ShuffleWriteMetricsReporter;
 import org.apache.spark.shuffle.ShuffleWriter;
 import org.apache.spark.shuffle.streaming.StreamingShuffleHandle;
 import org.apache.spark.sql.execution.UnsafeRowSerializer;
+import org.penstock.bridge.Inbox;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Option;
@@ -47,10 +46,19 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
 
   @Override
   public <K, V, C> ShuffleHandle registerShuffle(int shuffle, ShuffleDependency<K, V, C> dependency) {
-    if (isOneProcess(SparkEnv.get().conf()) || problem(dependency) != null) {
+    // Whatever else goes over a shuffle of this kind is Spark's business.
+    boolean isOfSql = dependency.serializer() instanceof UnsafeRowSerializer;
+    if (isOneProcess(SparkEnv.get().conf()) || !isOfSql || problem() != null) {
       return super.registerShuffle(shuffle, dependency);
     }
     return new Handle<>(shuffle, dependency);
+  }
+
+  /** In the driver: why shuffles between executors are Spark's own although ours is chosen; null if they are not. */
+  public static String fallback() {
+    SparkEnv env = SparkEnv.get();
+    boolean isOurs = env.pipelinedShuffleManager() instanceof LinkShuffleManager && !isOneProcess(env.conf());
+    return isOurs ? ((LinkShuffleManager) env.pipelinedShuffleManager()).problem() : null;
   }
 
   private static boolean isOneProcess(SparkConf conf) {
@@ -58,17 +66,14 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
     return master.startsWith("local") && !master.startsWith("local-cluster");
   }
 
-  /** Why a shuffle cannot go over our connections; null if it can. */
-  private synchronized String problem(ShuffleDependency<?, ?, ?> dependency) {
+  /** Why nothing can go over our connections; null if it can. */
+  private synchronized String problem() {
     if (!tried) {
       tried = true;
       problem = trial();
       if (problem != null) {
         LOG.error("Penstock's shuffle between executors cannot be used, Spark's own is: {}", problem);
       }
-    }
-    if (problem == null && !(dependency.serializer() instanceof UnsafeRowSerializer)) {
-      return "its rows are not rows of Spark SQL";
     }
     return problem;
   }
@@ -107,36 +112,40 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
       }
       String host = env.blockManager().blockManagerId().host();
       long largeBytes = env.conf().getSizeAsBytes(LARGE_ROWS, LARGE_ROWS_DEFAULT);
-      links = new Links(env.executorId(), host, transportConf(), secrets, largeBytes);
+      try {
+        links = new Links(env.executorId(), host, transportConf(), secrets, largeBytes);
+      } catch (RuntimeException unable) {
+        throw new IllegalStateException(
+            "executor " + env.executorId() + " cannot listen on its address " + host
+                + "; spark.shuffle.manager.incremental=streaming is Spark's own shuffle",
+            unable);
+      }
+      Handovers.setLargeRows(largeBytes);
     }
     return links;
   }
 
-  @Override
-  public <K, V> ShuffleWriter<K, V> getWriter(
-      ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
-    if (!(handle instanceof Handle)) {
-      return super.getWriter(handle, mapId, context, metrics);
+  private final class Linked implements Way {
+    @Override
+    public <K, V> ShuffleWriter<K, V> writer(
+        StreamingShuffleHandle<K, V, ?> shuffle, long mapId, TaskContext context) {
+      return new LinkWriter<>(links(), shuffle, mapId, context);
     }
-    @SuppressWarnings("unchecked")
-    Handle<K, V, ?> shuffle = (Handle<K, V, ?>) handle;
-    return new LinkWriter<>(links(), shuffle, mapId, context);
+
+    @Override
+    public <K, C> ShuffleReader<K, C> reader(StreamingShuffleHandle<?, ?, ?> shuffle, TaskContext context) {
+      int id = shuffle.shuffleId();
+      int writers = writers(id);
+      Inbox<Object> inbox = LinkReader.inbox(writers);
+      Handovers.reads(context, inbox);
+      Links own = links();
+      return () -> new LinkReader<>(own, id, writers, inbox, context);
+    }
   }
 
   @Override
-  public <K, C> ShuffleReader<K, C> getReader(
-      ShuffleHandle handle,
-      int startMap,
-      int endMap,
-      int startPartition,
-      int endPartition,
-      TaskContext context,
-      ShuffleReadMetricsReporter metrics) {
-    if (!(handle instanceof Handle)) {
-      return super.getReader(handle, startMap, endMap, startPartition, endPartition, context, metrics);
-    }
-    Links own = links();
-    return () -> new LinkReader<>(own, ((Handle<?, ?, ?>) handle).shuffleId(), context);
+  Way way(ShuffleHandle handle) {
+    return handle instanceof Handle ? new Linked() : super.way(handle);
   }
 
   @Override

@@ -1,32 +1,24 @@
 package org.apache.spark.penstock;
 
-import org.apache.spark.Partitioner;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.StreamingShuffleTaskLocation;
 import org.apache.spark.TaskContext;
-import org.apache.spark.scheduler.MapStatus;
-import org.apache.spark.scheduler.MapStatus$;
-import org.apache.spark.shuffle.ShuffleWriter;
 import org.apache.spark.shuffle.streaming.StreamingShuffleHandle;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.util.TaskCompletionListener;
-import scala.Option;
 import scala.Product2;
 import scala.collection.Iterator;
 
 /** Writes the rows of one task to readers in this executor and in others. It ends when all of them have received all. */
-final class LinkWriter<K, V> extends ShuffleWriter<K, V> {
+final class LinkWriter<K, V> extends PartitionWriter<K, V> {
   private final Outlet[] outlets;
-  private final Partitioner partitioner;
-  private final long mapId;
   private final TaskWatch watch;
 
   LinkWriter(Links links, StreamingShuffleHandle<K, V, ?> handle, long mapId, TaskContext context) {
-    this.partitioner = handle.dependency().partitioner();
-    this.mapId = mapId;
+    super(handle, mapId);
     this.watch = new TaskWatch(context);
     int shuffle = handle.shuffleId();
-    this.outlets = links.register(shuffle, mapId, partitioner.numPartitions());
+    this.outlets = links.register(shuffle, mapId, handle.dependency().partitioner().numPartitions());
     context.addTaskCompletionListener((TaskCompletionListener) done -> {
       links.unregister(shuffle, mapId);
       for (Outlet outlet : outlets) {
@@ -44,7 +36,7 @@ final class LinkWriter<K, V> extends ShuffleWriter<K, V> {
     try {
       while (records.hasNext()) {
         Product2<K, V> record = records.next();
-        Outlet outlet = outlets[partitioner.getPartition(record._1())];
+        Outlet outlet = outlets[partition(record._1())];
         outlet.sink(watch).put(record._1(), (UnsafeRow) record._2(), watch);
       }
       for (Outlet outlet : outlets) {
@@ -56,17 +48,5 @@ final class LinkWriter<K, V> extends ShuffleWriter<K, V> {
     } catch (InterruptedException cancelled) {
       throw TaskWatch.cancelled(cancelled);
     }
-  }
-
-  /** Nobody ever asks Spark where the output of this task is. */
-  @Override
-  public Option<MapStatus> stop(boolean success) {
-    return Option.apply(
-        MapStatus$.MODULE$.apply(SparkEnv.get().blockManager().shuffleServerId(), getPartitionLengths(), mapId, 0L));
-  }
-
-  @Override
-  public long[] getPartitionLengths() {
-    return new long[outlets.length];
   }
 }

@@ -28,7 +28,10 @@ public final class TaskWatch {
   }
 
   void check() {
-    HandoverShuffleManager.check(context);
+    context.killTaskIfInterrupted();
+    if (context.isCompleted() || context.isFailed()) {
+      throw new IllegalStateException("the task has ended");
+    }
     String why = failure;
     if (why != null && System.nanoTime() - failureNs > PATIENCE_NS) {
       throw new IllegalStateException(why);

@@ -1,0 +1,81 @@
+"""Tasks that declare state: what is refused, and what becomes of the state, in words."""
+
+from typing import Final
+
+from penstock.flow.errors import FlowError
+from penstock.flow.graph import Form, Graph, Task
+from penstock.state import Spec, StateError, declared
+
+UNDECLARED: Final = (
+    "what a task keeps in attributes that it does not declare (penstock.state) is in no commit, stays behind"
+    " when keys move to another replica, and ends when tasks are chained or taken apart"
+)
+
+
+def checked_state(body: object, form: Form, where: str, *, awaited: bool) -> tuple[Spec, ...]:
+    """What the class of a body declares to keep."""
+    parts = declared(body)
+    try:
+        found = [spec for part in parts if (spec := part.spec()) is not None]
+    except StateError as error:
+        raise FlowError(f"{where}: {error}") from error
+    if not parts:
+        return ()
+    if awaited:
+        raise FlowError(
+            f"{where} is async and declares state; calls for one key would overlap, so make it plain"
+            " and await in a task before it"
+        )
+    if form == "sink_batches":
+        raise FlowError(f"{where} declares state, which write_many(items) cannot have; use write(item)")
+    if form == "sink_object" and any(spec.kind == "timer" for spec in found):
+        raise FlowError(f"{where}: a sink has no timers; use .task(...) before it")
+    if (body if isinstance(body, type) else type(body)).__dictoffset__ == 0:
+        raise FlowError(f"{where} declares state, so its class needs a __dict__; remove its __slots__")
+    return tuple(found)
+
+
+def refuse_state_without_keys(graph: Graph) -> None:
+    """State of keys needs keys, on every input."""
+    for task in graph.tasks:
+        if not _of_keys(task):
+            continue
+        for stream in graph.inputs_of(task.name):
+            if stream.wiring != "key" or not callable(stream.key):
+                raise FlowError(
+                    f'{task.kind} "{task.name}" of flow "{graph.name}" declares state of keys'
+                    f' ({", ".join(spec.name for spec in _of_keys(task))}), but stream "{stream.name}" is'
+                    f" wired {stream.wiring}; use .by_key(...) before it, or state.per_replica(...)"
+                )
+
+
+def refuse_moving_keys(graph: Graph) -> None:
+    """Where state does not move with its keys, keys must not move."""
+    for task in graph.tasks:
+        if task.state and task.parallelism.elastic:
+            raise FlowError(
+                f'{task.kind} "{task.name}" of flow "{graph.name}" declares state and has'
+                " parallelism=elastic(...): on Spark state does not move between replicas yet, so give it a"
+                " fixed parallelism"
+            )
+
+
+def what_is_kept(graph: Graph) -> list[str]:
+    """For each task with state, how long Spark keeps it."""
+    return [
+        f'state of {task.kind} "{task.name}" ({", ".join(spec.name for spec in task.state)}) is in the memory'
+        " of its workers and in no commit yet: it is lost when a worker or executor ends or is replaced, and"
+        " when the flow is started again"
+        for task in graph.tasks
+        if task.state
+    ]
+
+
+def state_in_words(graph: Graph) -> list[str]:
+    """What is kept and what is not; nothing if no task could keep anything."""
+    undeclared = any(task.form == "object" and not task.state for task in graph.tasks)
+    return [*what_is_kept(graph), *([UNDECLARED] if undeclared else [])]
+
+
+def _of_keys(task: Task) -> list[Spec]:
+    return [spec for spec in task.state if spec.kind != "per replica"]

@@ -1,0 +1,225 @@
+"""The declared state of a replica (penstock/state.py), in the memory of its worker.
+
+Every cell of a key is an entry of its own, by (name, key); so is a timer, whose value is its time. An item
+that fails leaves the state as it found it, where the flow goes on without it or it is tried again.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from penstock.epochs.alarms import Alarms
+from penstock.epochs.state import Handed, KeyedState
+from penstock.flow.graph import Graph, Task
+from penstock.state import HOME, Cell, Declared, PerReplica, StateError, Timer, declared
+from penstock.wire.keys import KEY_GROUPS, key_group
+from penstock.worker.context import Context
+
+_NS_PER_MS: Final = 1_000_000
+_REPLICA_GROUP: Final = -1
+_NOTHING: Final = object()
+"""In place of a key, where no item is at work; and of a value."""
+
+Entry = tuple[str, Hashable]
+
+
+class StateStore:
+    """What `penstock.state.Home` promises, for the replica of a task; `keys` are the keys of its inputs."""
+
+    def __init__(
+        self,
+        task: Task,
+        parts: Iterable[Declared],
+        keys: Mapping[str, Callable[[Any], Hashable]],
+        context: Context,
+        now_ns: Callable[[], int],
+    ) -> None:
+        parts = tuple(parts)
+        self._task = task.name
+        self._keys = keys
+        self._context = context
+        self._now_ns = now_ns
+        self._timers = {part.name: part.method for part in parts if isinstance(part, Timer)}
+        self._replicated = {part.name: part for part in parts if isinstance(part, PerReplica)}
+        self._ends = any(isinstance(part, Cell) and part.ttl_ms is not None for part in parts)
+        self.undoes = task.on_error != "fail" or task.retries is not None
+        self._alarms = Alarms()
+        self._key: Hashable = _NOTHING
+        self._group = _REPLICA_GROUP
+        self._state = KeyedState([_REPLICA_GROUP, *range(KEY_GROUPS)], self._group_of, tracked=False)
+
+    # What the task sees
+
+    def key(self) -> Hashable:
+        """The key that is at work."""
+        if self._key is _NOTHING:
+            raise StateError(
+                f'task "{self._task}": no item is at work here, so there is no key; state of a key is for'
+                " process(...), write(...) and what a timer of a key calls"
+            )
+        return self._key
+
+    def read(self, cell: Cell[Any]) -> Any:
+        """The value of a cell, a new one if it has none."""
+        entry = self._entry(cell.name)
+        found = self._state.get(entry, _NOTHING)
+        if found is _NOTHING:
+            found = cell.make()
+            if not cell.kept:
+                return found
+        elif cell.ttl_ms is None or not cell.kept:
+            return found
+        self._state.put(entry, found, self._until(cell))
+        return found
+
+    def write(self, cell: Cell[Any], value: Any) -> None:
+        """Give a cell a value."""
+        self._state.put(self._entry(cell.name), value, self._until(cell))
+
+    def forget(self, name: str) -> None:
+        """A cell has no value any more, a timer no time."""
+        self._state.remove(self._entry(name))
+
+    def wake(self, name: str, after_ms: float) -> None:
+        """A timer has a time, from now on."""
+        entry, due_ns = self._entry(name), self._now_ns() + round(after_ms * _NS_PER_MS)
+        self._state.put(entry, due_ns)
+        self._alarms.set(entry, due_ns)
+
+    def is_awake(self, name: str) -> bool:
+        """Whether a timer has one."""
+        return self._state.get(self._entry(name)) is not None
+
+    # What its runner does
+
+    def bind(self, body: Any) -> "Stateful":
+        """The state of this object is here; what to call in place of its methods."""
+        body.__dict__[HOME] = self
+        self._body = body
+        return Stateful(self, body)
+
+    def turn_to(self, item: Any) -> None:
+        """This item is at work."""
+        if self._keys:
+            assert self._context.input is not None, "an item comes by a stream"
+            self._turn_to(self._keys[self._context.input](item))
+
+    def undone(self) -> AbstractContextManager[None]:
+        """What is written inside counts if nothing raises."""
+        return self._state.item()
+
+    def leave(self) -> None:
+        """No item is at work."""
+        self._key, self._group = _NOTHING, _REPLICA_GROUP
+
+    @property
+    def next_timer_ns(self) -> int | None:
+        """When to look for timers again."""
+        return self._alarms.next
+
+    def due(self) -> list[tuple[str, Callable[[Any], None]]]:
+        """The timers whose time has come: what is called, in words, and the call."""
+        entries = self._alarms.due(self._now_ns(), self._time_of)
+        return [(f"{self._timers[entry[0]]}()", self._firing(entry)) for entry in entries]  # type: ignore[index]
+
+    # When replicas change
+
+    def own_only(self, groups: Sequence[int]) -> None:
+        """The other groups are of other replicas; at first all are here."""
+        self._state.hand_over([group for group in range(KEY_GROUPS) if group not in groups])
+
+    def hand_over(self, groups: Sequence[int]) -> Handed:
+        """Give groups away."""
+        return self._state.hand_over(groups)
+
+    def take_over(self, handed: Handed) -> None:
+        """Own groups that another replica had."""
+        self._state.take_over(handed)
+        for entry, value in self._state.items():
+            if entry[0] in self._timers:  # type: ignore[index]
+                self._alarms.set(entry, value)
+
+    @property
+    def replicated(self) -> Mapping[str, PerReplica[Any]]:
+        """The values that belong to the replica, by name."""
+        return self._replicated
+
+    def of_replica(self, name: str) -> Any:
+        """One of them."""
+        return self.read(self._replicated[name])
+
+    def set_of_replica(self, name: str, value: Any) -> None:
+        """Give it another value."""
+        self.write(self._replicated[name], value)
+
+    def _entry(self, name: str) -> Entry:
+        return (name, None) if name in self._replicated else (name, self.key())
+
+    def _until(self, cell: Cell[Any]) -> int | None:
+        return None if cell.ttl_ms is None else self._now_ns() + round(cell.ttl_ms * _NS_PER_MS)
+
+    def _turn_to(self, key: Hashable) -> None:
+        """Of this key is what the task reads and writes from now on."""
+        self._key, self._group = key, key_group(key)
+        if self._ends:
+            self._state.expire(self._now_ns())
+
+    def _time_of(self, entry: Any) -> int | None:
+        """Of a timer; None if it was cancelled, or is with another replica now."""
+        if not self._state.owns(self._group_of(entry)):
+            return None
+        due_ns: int | None = self._state.get(entry)
+        return due_ns
+
+    def _firing(self, entry: Any) -> Callable[[Any], None]:
+        name, key = entry
+
+        def fire(out: Any) -> None:
+            self._turn_to(key)
+            due_ns = self._state.get(entry)
+            if due_ns is not None and due_ns <= self._now_ns():
+                self._state.remove(entry)
+                getattr(self._body, self._timers[name])(out)
+            self.leave()
+
+        return fire
+
+    def _group_of(self, entry: Any) -> int:
+        name, key = entry
+        if name in self._replicated:
+            return _REPLICA_GROUP
+        return self._group if key is self._key else key_group(key)
+
+
+class Stateful:
+    """The body of a task, with the state of its item at hand."""
+
+    __slots__ = ("_body", "_store")
+
+    def __init__(self, store: StateStore, body: Any) -> None:
+        self._store = store
+        self._body = body
+
+    def process(self, item: Any, out: Any) -> None:
+        """Take an item, and send what comes of it."""
+        self._run(item, self._body.process, item, out)
+
+    def write(self, item: Any) -> None:
+        """Take an item."""
+        self._run(item, self._body.write, item)
+
+    def _run(self, item: Any, method: Callable[..., Any], *arguments: Any) -> None:
+        self._store.turn_to(item)
+        if self._store.undoes:
+            with self._store.undone():
+                method(*arguments)
+        else:
+            method(*arguments)
+
+
+def store_of(graph: Graph, task: Task, context: Context, now_ns: Callable[[], int]) -> StateStore | None:
+    """For the state of a task; None if it declares none."""
+    if not task.state:
+        return None
+    keys = {s.name: s.key for s in graph.inputs_of(task.name) if s.wiring == "key" and callable(s.key)}
+    return StateStore(task, declared(task.body), keys, context, now_ns)

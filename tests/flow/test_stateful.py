@@ -1,0 +1,155 @@
+"""Tasks that declare state: what is refused, and what `explain` says."""
+
+import operator
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock import Out, state
+from penstock.flow.stateful import refuse_moving_keys, what_is_kept
+
+
+class Numbers:
+    splits = ("all",)
+
+
+class Counting:
+    seen = state.value(0, ttl="1 h")
+
+    def process(self, item: int, out: Out[int]) -> None: ...
+
+
+class Summing:
+    total = state.per_replica(0, merge=operator.add)
+
+    def process(self, item: int, out: Out[int]) -> None: ...
+
+
+class Plain:
+    def process(self, item: int, out: Out[int]) -> None: ...
+
+
+class Awaited:
+    seen = state.value(0)
+
+    async def process(self, item: int, out: Out[int]) -> None: ...
+
+
+class Slotted:
+    __slots__ = ()
+    seen = state.value(0)
+
+    def process(self, item: int, out: Out[int]) -> None: ...
+
+
+class Silent:
+    silence = state.timer()
+
+    def process(self, item: int, out: Out[int]) -> None: ...
+
+
+class Timed:
+    silence = state.timer()
+
+    def write(self, item: int) -> None: ...
+
+    @silence.fires
+    def end(self, out: object) -> None: ...
+
+
+class Many:
+    seen = state.value(0)
+
+    def write_many(self, items: list[int]) -> None: ...
+
+
+def parity(item: int) -> int:
+    return item % 2
+
+
+def declared(task: Any, **options: Any) -> penstock.Flow:
+    flow = penstock.Flow("f")
+    flow.source(Numbers(), name="numbers").by_key(parity).task(task, **options).sink(print)
+    return flow
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        (Awaited, 'task "Awaited" of flow "f" is async and declares state; calls for one key would overlap'),
+        (Slotted, "declares state, so its class needs a __dict__; remove its __slots__"),
+        (Silent, 'timer "silence" calls nothing; write a method under @silence.fires'),
+    ],
+)
+def test_what_cannot_have_state_is_refused(task: type, words: str) -> None:
+    with pytest.raises(penstock.FlowError, match=words):
+        declared(task)
+
+
+@pytest.mark.parametrize(
+    ("sink", "words"),
+    [
+        (Timed, "a sink has no timers; use .task"),
+        (Many, r"write_many\(items\) cannot have; use write\(item\)"),
+    ],
+)
+def test_what_sinks_cannot_have_is_refused(sink: Any, words: str) -> None:
+    flow = penstock.Flow("f")
+    with pytest.raises(penstock.FlowError, match=words):
+        flow.source(Numbers(), name="numbers").by_key(parity).sink(sink)
+
+
+def test_state_of_keys_needs_keys_on_every_input() -> None:
+    flow = penstock.Flow("f")
+    numbers = flow.source(Numbers(), name="numbers")
+    flow.task(Counting, numbers.by_key(parity), numbers.map(abs), name="count").sink(print)
+    words = r'task "count" .* declares state of keys \(seen\), but stream "abs->count" is wired round_robin'
+    with pytest.raises(penstock.FlowError, match=words):
+        flow.graph()
+
+
+def test_a_value_per_replica_needs_no_keys_and_a_process_of_its_own() -> None:
+    flow = penstock.Flow("f")
+    flow.source(Numbers(), name="numbers").map(abs).forward().task(Summing, name="sum").sink(print)
+    assert not flow.graph().task("sum").chain
+    assert flow.graph().task("abs").chain
+
+
+def test_explain_says_what_is_declared_and_what_is_kept() -> None:
+    said = declared(Counting, name="count").explain()
+    assert "; state seen (value, 1 h to live)" in said
+    kept = (
+        'state of task "count" (seen) is in the memory of its workers and in no commit yet: it is lost when'
+    )
+    assert kept in said
+    assert "what a task keeps in attributes that it does not declare" not in said
+
+
+def test_explain_says_what_becomes_of_other_attributes() -> None:
+    said = declared(Plain).explain()
+    assert "what a task keeps in attributes that it does not declare (penstock.state) is in no commit" in said
+    flow = penstock.Flow("f")
+    flow.source(Numbers(), name="numbers").map(abs).sink(print)
+    assert "\nstate\n" not in flow.explain()
+
+
+def test_keys_must_not_move_where_their_state_does_not() -> None:
+    graph = declared(Counting, name="count", parallelism=penstock.elastic(1, 4)).graph()
+    with pytest.raises(
+        penstock.FlowError, match=r'task "count" .* on Spark state does not move between repl'
+    ):
+        refuse_moving_keys(graph)
+    refuse_moving_keys(declared(Plain, parallelism=penstock.elastic(1, 4)).graph())
+    assert len(what_is_kept(graph)) == 1
+
+
+def test_short_forms_check_what_they_are_given() -> None:
+    flow = penstock.Flow("f")
+    keyed = flow.source(Numbers(), name="numbers").by_key(parity)
+    with pytest.raises(penstock.FlowError, match="reduce takes a function of two arguments, not 3"):
+        keyed.reduce(3)  # type: ignore[arg-type]
+    with pytest.raises(penstock.FlowError, match="distinct: within: '0 s' is zero"):
+        keyed.distinct("0 s")
+    keyed.count().sink(print)
+    assert flow.graph().task("count").defaults[0] == "name"

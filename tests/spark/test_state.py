@@ -1,0 +1,76 @@
+"""Declared state on real Spark: in the memory of the workers, over a boundary, with a notice that says so."""
+
+import operator
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock as ps
+from penstock import Out, state
+from penstock.testing.collector import Collector
+from tests.spark.items import Item, numbered
+
+pytestmark = pytest.mark.spark
+COUNT = 300
+
+
+class Counts:
+    """Counts by key and by replica; a timer of each key tells its last count."""
+
+    by = state.key(int)
+    seen = state.value(0)
+    taken = state.per_replica(0, merge=operator.add)
+    silence = state.timer()
+
+    def open(self, context: Any) -> None:
+        self.context = context
+
+    def process(self, item: Item, out: Out[tuple[str, int, int]]) -> None:
+        self.seen += 1
+        self.taken += 1
+        out(("seen", self.by, self.seen))
+        out(("taken", self.context.replica, self.taken))
+        out(("batch", 0, self.context.batch))
+        self.silence.set("10 ms")
+
+    @silence.fires
+    def end(self, out: Out[tuple[str, int, int]]) -> None:
+        out(("end", self.by, self.seen))
+
+
+def last_digit(item: Item) -> int:
+    return item.index % 10
+
+
+def test_state_is_kept_by_key_and_over_a_boundary(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    flow = ps.Flow("kept")
+    source = flow.source(numbered(COUNT, rate=200), name="numbers")
+    source.by_key(last_digit).task(Counts, name="counts", parallelism=2).sink(collector, name="out")
+    notices: list[str] = []
+    job = ps.run(flow, commit="1 s", checkpoint=tmp_path / "checkpoint", on_notice=notices.append)
+    try:
+        assert job.await_termination(60)
+    finally:
+        job.stop()
+    found: dict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
+    for kind, key, value in collector.items():
+        found[kind][key, value] += 1
+    assert found["seen"] == {(key, value): 1 for key in range(10) for value in range(1, COUNT // 10 + 1)}
+    assert sum(max(value for key, value in found["taken"] if key == replica) for replica in (0, 1)) == COUNT
+    assert len(found["batch"]) > 1
+    assert found["end"].keys() <= found["seen"].keys()
+    assert found["end"]
+    assert any('state of task "counts" (seen, taken, silence) is in the memory' in words for words in notices)
+
+
+def test_an_elastic_task_with_state_is_refused_before_anything_starts() -> None:
+    flow = ps.Flow("moving")
+    source = flow.source(numbered(COUNT), name="numbers")
+    source.by_key(last_digit).count(parallelism=ps.elastic(1, 3)).sink(print)
+    with pytest.raises(ps.FlowError, match="give it a fixed parallelism"):
+        ps.run(flow)

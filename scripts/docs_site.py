@@ -25,6 +25,9 @@ FROM_ROOT = {
     "SECURITY.md": "security.md",
 }
 
+# What was measured, what has changed and what is next: found after the pages that explain.
+LOGS = ("arena", "bench", "changelog", "epochs", "evaluation", "measurements_", "reliability", "roadmap")
+
 _FENCE = re.compile(r"^```python spark$", re.MULTILINE)
 _LIST_OF_COMMANDS = re.compile(r"^\*\*Commands\*\*:\n.*?(?=^## )", re.MULTILINE | re.DOTALL)
 
@@ -39,6 +42,8 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
 
 def on_page_markdown(markdown: str, page: "Page", config: "MkDocsConfig", files: "Files") -> str:  # noqa: ARG001
     """The text of a page as the site shows it."""
+    if page.file.src_uri.startswith(LOGS):
+        page.meta["search"] = {"boost": 0.2}
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, commands())
     return inside_the_site(_FENCE.sub("```python", markdown))

@@ -74,8 +74,9 @@ def part(runs: Runs) -> Part:
             ),
             Table(("policy", "splitters/counters"), steps),
         ],
-        differs="Heron has a thousand times the rate, and Dhalion there evaluates every 60 s and rests for"
-        " 180 s; here 4 s and 12 s, and queues of some hundred KiB instead of 100 MiB.",
+        differs="Heron has 167 times the rate (a million sentences a minute), and Dhalion there evaluates"
+        " every 60 s and rests for 180 s; here 4 s and 12 s, and queues of some hundred KiB instead of"
+        " 100 MiB.",
         pictures=[
             Picture(
                 "evaluation_wordcount",

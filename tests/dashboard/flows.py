@@ -21,6 +21,16 @@ from tests.report.recordings import decision, snapshot
 
 BEGAN_S = 1767225600.0
 NASTY = "<script>alert(1)</script>"
+EVENTS = (
+    Event(at_s=BEGAN_S + 4, kind="commit", text="batch 0 is committed"),
+    Event(at_s=BEGAN_S + 9, kind="failure", text=f"{NASTY}: 2 items skipped"),
+    Event(
+        at_s=BEGAN_S + 14,
+        kind="restart",
+        text="started again after 1.5 s, 1,200 items replayed",
+        detail="item 'secret' is bad",
+    ),
+)
 
 
 def interval(number: int) -> Snapshot:
@@ -67,12 +77,8 @@ def recorded(path: Path, intervals: int = 4) -> Path:
             )
             effect = Effect(after_ms=42.0, problem="item 'secret' is bad" if number == 3 else None)
             recorder.write_decision(Entry(number=number, at_s=at_s, decision=made, effect=effect))
-        for at_s, kind, text, detail in (
-            (4.0, "commit", "batch 0 is committed", None),
-            (9.0, "failure", f"{NASTY}: 2 items skipped", None),
-            (14.0, "restart", "started again after 1.5 s, 1,200 items replayed", "item 'secret' is bad"),
-        ):
-            recorder.write_event(Event(at_s=BEGAN_S + at_s, kind=kind, text=text, detail=detail))
+        for event in EVENTS:
+            recorder.write_event(event)
     return path
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import app
-from penstock.control.recording import read_decisions, read_snapshots
+from penstock.control.recording import read_decisions, read_events, read_snapshots
 from penstock.control.status import IN_CHECKPOINT, read_status
 from penstock.policy.decision import Decision
 from penstock.policy.ds2 import Ds2
@@ -73,6 +73,9 @@ def test_policy_scales_a_running_flow_and_the_recording_can_be_replayed(
     assert scaled.observed is not None
     assert scaled.observed.parallelism == scaled.decision.parallelism
     assert read_status(recording).state == "stopped"
+    happened = [(event.kind, event.text) for event in read_events(recording)]
+    assert ("commit", "batch 0 is committed") in happened, "a pool grows at a boundary"
+    assert happened[-1] == ("run", "the flow is stopped")
     assert read_status(recording).decisions[-1] == job.decisions()[-1]
     measured = [snapshot for snapshot in snapshots if snapshot.tasks["work"].service_ms is not None]
     assert measured

@@ -64,6 +64,12 @@ class Bridge:
         """Whether all of Spark is on this machine, below this process."""
         return (self._spark.sparkContext.master or "").startswith("local")
 
+    def shuffle_problem(self) -> str | None:
+        """Why rows between executors go over Spark's own shuffle where Penstock's was to be used."""
+        jvm: Any = self._spark._jvm
+        found = jvm.org.apache.spark.penstock.LinkShuffleManager.fallback()
+        return None if found is None else str(found)
+
     def publish(self, switches: Switches) -> None:
         """Make new switches known to all workers."""
         self._run.publish(msgspec.json.encode(switches).decode())

@@ -64,7 +64,7 @@ def _task(task: Task, summary: TaskSummary, active: int, interval_s: float) -> T
         parallelism=active,
         min=task.parallelism.min,
         max=task.parallelism.max,
-        elastic=task.parallelism.elastic and not is_source,  # their replicas are changed by hand
+        elastic=task.parallelism.elastic,
         chain=task.chain,
         rate_total=_rate_total(summary, interval_s) if is_source else None,
         service_ms=summary.service_ms.mean,

@@ -210,9 +210,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 return stream
         raise KeyError(name)
 
-    def elastic_tasks(self) -> dict[str, TaskStats]:
-        """The tasks whose number of replicas may change."""
-        return {name: task for name, task in self.tasks.items() if task.elastic}
+    def elastic_tasks(self, *, sources: bool = True) -> dict[str, TaskStats]:
+        """The tasks whose number of replicas may change; sources, which take a boundary for it, or not."""
+        return {
+            name: task
+            for name, task in self.tasks.items()
+            if task.elastic and (sources or task.kind != "source")
+        }
 
     def topological_order(self) -> list[str]:
         """Every task after all tasks that send to it; ties stay in the order of `tasks`."""

@@ -47,6 +47,7 @@ def observed(
                 latency_ms=constraint.latency_ms,
                 statistic=constraint.statistic,
                 window_s=constraint.window_s,
+                share=constraint.share,
             )
             for constraint in graph.constraints
         ],

@@ -43,7 +43,7 @@ def test_an_object_that_no_flow_runs_has_the_state_of_one_key() -> None:
     assert sent == [1, 2, ["a", "b"]]
     assert (visits.count, visits.by_page, visits.tags) == (0, {"a": 1, "b": 1}, set())
     assert f"{visits.user}" == "None"
-    assert not visits.silence.is_set
+    assert [visits.silence.is_set] == [False]
     assert (other.count, other.pages) == (0, [])
 
 

@@ -87,8 +87,9 @@ class Paced:
     def one_by_one(self) -> Iterator[Item]:
         """For a thread that may sleep."""
         while not self.is_over:
-            time.sleep(max(0, self.wait_ns) * 1e-9)
-            yield from self.due(1)
+            if (wait_ns := self.wait_ns) > 0:
+                time.sleep(wait_ns * 1e-9)
+            yield from self.due()
 
 
 class Arrivals:

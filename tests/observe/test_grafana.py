@@ -33,10 +33,10 @@ class Collector(FlowCollector):
 
 
 class Job(WatchedJob):
-    """Its executor holds something."""
+    """Its executor holds something, and has refused somebody."""
 
     def metrics(self) -> Metrics:
-        return dataclasses.replace(super().metrics(), shuffle={"0": ShuffleHeld(900, 1000)})
+        return dataclasses.replace(super().metrics(), shuffle={"0": ShuffleHeld(900, 1000)}, refused={"0": 1})
 
 
 def families() -> list[Metric]:

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar, overload
+from typing import Any, Final, Generic, Literal, Never, Protocol, TypeVar, overload
 
 from penstock.durations import Duration, format_ms, milliseconds
 
@@ -177,7 +177,7 @@ class Key(Declared, Generic[K]):
         found: Any = _home(task).key()
         return found  # type: ignore[no-any-return]
 
-    def __set__(self, task: object, value: object) -> None:
+    def __set__(self, task: object, value: Never) -> None:
         raise StateError(f'"{self.name}" is the key of the item; it cannot be changed')
 
     def spec(self) -> None:
@@ -199,7 +199,7 @@ class Timer(Declared):
     def __get__(self, task: object, owner: type) -> "Timer | KeyTimer":
         return self if task is None else KeyTimer(_home(task), self.name)
 
-    def __set__(self, task: object, value: object) -> None:
+    def __set__(self, task: object, value: Never) -> None:
         raise StateError(f'"{self.name}" is a timer; set it with .set(...)')
 
     def fires(self, method: Method) -> Method:

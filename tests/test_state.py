@@ -41,8 +41,9 @@ def test_an_object_that_no_flow_runs_has_the_state_of_one_key() -> None:
     visits.end(sent.append)
     visits.silence.cancel()
     assert sent == [1, 2, ["a", "b"]]
-    assert (visits.count, visits.by_page, visits.tags, visits.user) == (0, {"a": 1, "b": 1}, set(), None)
-    assert not visits.silence.is_set
+    assert (visits.count, visits.by_page, visits.tags) == (0, {"a": 1, "b": 1}, set())
+    assert f"{visits.user}" == "None"
+    assert [visits.silence.is_set] == [False]
     assert (other.count, other.pages) == (0, [])
 
 
@@ -76,9 +77,9 @@ def test_what_is_declared_is_known() -> None:
 
 def test_keys_and_timers_are_not_set_like_values() -> None:
     with pytest.raises(StateError, match='"user" is the key of the item'):
-        Visits().user = "a"  # type: ignore[misc, assignment]
+        Visits().user = "a"  # type: ignore[assignment]
     with pytest.raises(StateError, match=r'"silence" is a timer; set it with .set\(...\)'):
-        Visits().silence = 3  # type: ignore[misc, assignment]
+        Visits().silence = 3  # type: ignore[assignment]
     with pytest.raises(StateError, match="'0 s' is zero"):
         state.value(0, ttl="0 s")
 

@@ -18,6 +18,7 @@ from penstock.policy.parameters import as_settings, settings_of
 from penstock.policy.port import Policy
 
 DEFAULT_POLICY: Final = "nephele"
+_KNOW_PERCENTILES: Final = ("penstock", "static")
 SHRINK_POOLS_AFTER: Final = "2 min"
 Settings = str | Iterable[str] | Mapping[str, object]
 """`<policy>.<name>=<value>`, one or several, or a mapping of names to values."""
@@ -115,6 +116,7 @@ def plan_for(
         return None
     if not isinstance(policy, str) and not hasattr(policy, "decide"):
         raise FlowError(f"{policy!r} is no policy; give its name, an object that can decide, or None")
+    _refuse_percentiles(graph, policy)
     plan = ControlPlan(
         policy,
         settings=as_settings(settings),
@@ -136,6 +138,19 @@ def usual_interval_s(commit_s: float) -> float:
     Intervals do not begin at commits. One of half the undisturbed time always lies within it.
     """
     return min(_INTERVAL_S, max(_SHORTEST_S, (commit_s - SETTLE_S) / 2))
+
+
+def _refuse_percentiles(graph: Graph, policy: str | Policy[Any]) -> None:
+    """The policies of the papers keep means, or no latency at all."""
+    name = policy_name(policy)
+    if not is_built_in(policy) or name in _KNOW_PERCENTILES:
+        return
+    for one in graph.constraints:
+        if one.statistic != "mean":
+            raise FlowError(
+                f'constraint "{one.name}" of flow "{graph.name}" bounds the {one.statistic}, which policy'
+                f' "{name}" does not keep; policy "penstock" does'
+            )
 
 
 def _refuse_unread(why: str, **given: object) -> None:

@@ -62,7 +62,8 @@ class Steered(Protocol):
 class FlowEngine:
     """Waits for the end of each interval, shows what it measured, and turns the switches of the flow.
 
-    Replicas are granted from the pools; these grow and shrink with the need, within Spark's slots.
+    Replicas are granted from the pools; these grow and shrink with the need, within Spark's slots. Sources
+    have as many replicas as they need: a change of theirs takes a boundary, which a pool shares.
     """
 
     def __init__(
@@ -108,11 +109,15 @@ class FlowEngine:
     def _turned(self, decision: Decision) -> Effect | None:
         began_s = self._clock()
         layout = self._job.layout
+        pools = pools_of(layout)
         needs = {
-            pool.task: max(decision.parallelism.get(name, 1) for name in layout.abreast_of(pool.task))
-            for pool in pools_of(layout)
+            pool.task: max(
+                decision.parallelism.get(name, 1 if pool.spares else pool.size)
+                for name in layout.abreast_of(pool.task)
+            )
+            for pool in pools
         }
-        plan = self._pools.plan(began_s, pools_of(layout), needs, self._job.slots - layout.slots)
+        plan = self._pools.plan(began_s, pools, needs, self._job.slots - layout.slots)
         granted = {
             name: plan.granted[task]
             for task in needs
@@ -126,6 +131,8 @@ class FlowEngine:
         return Effect(
             after_ms=(self._clock() - began_s) * 1000 if in_effect else None,
             gap_ms=gap_ms or None,
-            pools=plan.sizes,
+            pools={
+                pool.task: plan.sizes[pool.task] for pool in pools if pool.spares and pool.task in plan.sizes
+            },
             limited={name: count for name, count in granted.items() if count < decision.parallelism[name]},
         )

@@ -12,6 +12,8 @@ that a pool has at the start):
 
 When slots are short, pools that grow get what they need before anybody gets room, and idle replicas of other
 pools make place. What does not fit even so is not granted.
+
+A source keeps no replicas ready, since each reads its own splits: its pool is as large as its need, at once.
 """
 
 from collections import deque
@@ -26,13 +28,15 @@ from penstock.flow.parallelism import SMALLEST_DEFAULT_POOL
 class Pool:
     """The pool of a task, and of those that forward streams keep abreast of it.
 
-    `most` is the largest it may become; each of its replicas takes `slots_each` slots.
+    `most` is the largest it may become; each of its replicas takes `slots_each` slots. `spares` says whether
+    it holds replicas beyond the need.
     """
 
     task: str
     size: int
     most: int
     slots_each: int = 1
+    spares: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +52,12 @@ def pools_of(layout: Layout) -> list[Pool]:
     found: dict[tuple[str, ...], Pool] = {}
     for task in layout.graph.tasks:
         together = layout.abreast_of(task.name)
-        kinds = [layout.graph.task(name).kind for name in together]
-        if together in found or "source" in kinds or not task.parallelism.elastic:
+        if together in found or not task.parallelism.elastic:
             continue
         units = {layout.unit_of(name) for name in together}
         most = min(layout.graph.task(name).parallelism.max for name in together)
-        found[together] = Pool(task.name, layout.unit_of(task.name).pool, most, len(units))
+        size, spares = layout.unit_of(task.name).pool, task.kind != "source"
+        found[together] = Pool(task.name, size, most, len(units), spares)
     return list(found.values())
 
 
@@ -67,13 +71,14 @@ class PoolKeeper:
     def plan(self, now_s: float, pools: Sequence[Pool], needs: Mapping[str, int], spare: int) -> PoolPlan:
         """What to do for these needs (replicas by task); `spare` is how many slots nobody holds."""
         grown = grow(pools, needs, spare)
+        roomy = [pool for pool in pools if pool.spares]
         if grown.sizes:
-            for pool in pools:
+            for pool in roomy:
                 self._note(now_s, pool, needs[pool.task])
             return grown
         sizes = {
             pool.task: smaller
-            for pool in pools
+            for pool in roomy
             if (smaller := self._shrunk(pool, self._note(now_s, pool, needs[pool.task]))) < pool.size
         }
         for task in sizes:
@@ -99,7 +104,9 @@ class PoolKeeper:
 def grow(pools: Sequence[Pool], needs: Mapping[str, int], spare: int) -> PoolPlan:
     """The pools that are too small made larger, as far as slots go."""
     short = [pool for pool in pools if needs[pool.task] > pool.size]
-    sizes = {pool.task: pool.size for pool in pools}
+    unasked = {pool.task: min(pool.size, needs[pool.task]) for pool in pools if not pool.spares}
+    sizes = {pool.task: pool.size for pool in pools} | unasked
+    spare += sum(pool.slots_each * (pool.size - sizes[pool.task]) for pool in pools)
     missing = sum(pool.slots_each * (needs[pool.task] - pool.size) for pool in short)
     for pool in sorted(pools, key=lambda one: needs[one.task] - one.size):
         while missing > spare and sizes[pool.task] > needs[pool.task]:
@@ -107,13 +114,16 @@ def grow(pools: Sequence[Pool], needs: Mapping[str, int], spare: int) -> PoolPla
             spare += pool.slots_each
     for wanted in (
         {pool.task: min(pool.most, needs[pool.task]) for pool in short},
-        {pool.task: min(pool.most, max(needs[pool.task], 2 * pool.size)) for pool in short},
+        {
+            pool.task: min(pool.most, max(needs[pool.task], 2 * pool.size if pool.spares else 0))
+            for pool in short
+        },
     ):
         spare = _fill(short, sizes, wanted, spare)
-    changed = {pool.task: sizes[pool.task] for pool in pools if sizes[pool.task] != pool.size}
     if not any(sizes[pool.task] > pool.size for pool in short):
-        changed = {}  # nothing to be had: a boundary would be for nothing
-        sizes = {pool.task: pool.size for pool in pools}
+        # Nothing to be had: a boundary would be for nothing, unless a source shrinks.
+        sizes = {pool.task: pool.size for pool in pools} | unasked
+    changed = {pool.task: sizes[pool.task] for pool in pools if sizes[pool.task] != pool.size}
     return PoolPlan(changed, {task: min(needs[task], size) for task, size in sizes.items()})
 
 

@@ -105,6 +105,11 @@ class KeyedState:
         touched, self._touched = self._touched, {}
         return [self._change(group, key) for group, keys in touched.items() for key in _sorted(keys)]
 
+    def everything(self) -> list[Change]:
+        """All keys and values, as files have them; nothing counts as changed any more."""
+        self._touched = {}
+        return [self._change(group, key) for group, values in self._values.items() for key in values]
+
     def hand_over(self, groups: Iterable[int]) -> Handed:
         """Give groups away, with all that is known of them."""
         leaving = tuple(groups)

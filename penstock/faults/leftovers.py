@@ -21,6 +21,8 @@ from penstock.spark.checkpoint import owner_of
 PATIENCE_S = 10.0
 _LISTENING = "0A"
 _AGENT = "penstock-agent"
+_OF_EXECUTOR = 2
+"""It listens for Spark's blocks and, from its first flow on, for the other executors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,15 @@ def look() -> Look:
     for pid in below:
         if not is_java(pid) and (words := command(pid)):
             found[f"process {pid}: {' '.join(words)[:120]}"] += 1
-    found["executor"] += len(executors())
+    carrying = executors()
+    found["executor"] += len(carrying)
     found.update(f"thread {thread.name}" for thread in threading.enumerate() if _is_ours(thread.name))
     found.update(f"Java thread {name}" for name in java_threads() if _is_ours(name) and name != _AGENT)
     found.update(f"directory {place}" for place in private_directories())
     found.update(f"file {path}" for path in command_sockets())
     for pid in [os.getpid(), *below]:
-        found.update(f"{_kind(pid)} listens" for _ in listening(pid))
+        stays = _OF_EXECUTOR if pid in carrying else 0
+        found.update(f"{_kind(pid)} listens" for _ in listening(pid)[stays:])
         found.update(f"{_kind(pid)} holds {target}" for target in unix_sockets(pid))
     return Look(found)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Element = str | Output[Any] | Sink
 
 DEFAULT_WINDOW: Final = "5 s"
-STATISTICS: Final = ("mean",)
+STATISTICS: Final = ("mean", "p95", "p99")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class Wish:
     sequence: tuple[str, ...]
     ends_only: bool
     defaults: tuple[str, ...]
+    share: float | None = None
 
     @staticmethod
     def of(
@@ -52,6 +53,7 @@ class Wish:
         end: Element | None,
         window: Duration | None,
         statistic: str | None,
+        share: float | None,
         name: str | None,
         default_name: str,
     ) -> "Wish":
@@ -60,7 +62,9 @@ class Wish:
         where = f'constraint "{chosen}" of flow "{flow.name}"'
         settings = {"name": name, "statistic": statistic, "window": window}
         if statistic is not None and statistic not in STATISTICS:
-            raise FlowError(f'{where}: statistic must be "mean", not {statistic!r}')
+            raise FlowError(f'{where}: statistic must be "mean", "p95" or "p99", not {statistic!r}')
+        if share is not None and not 0.5 < share < 1.0:
+            raise FlowError(f"{where}: share must be between 0.5 and 1, such as 0.99, not {share!r}")
         elements = _elements(sequence, start, end, where)
         return Wish(
             name=chosen,
@@ -71,6 +75,7 @@ class Wish:
             sequence=tuple(_element_name(flow, element, where) for element in elements),
             ends_only=sequence is None,
             defaults=tuple(setting for setting, given in settings.items() if given is None),
+            share=share,
         )
 
 
@@ -138,7 +143,9 @@ def _resolved(graph: Graph, wish: Wish) -> Constraint:
             f'{where} begins with source "{first}", which reads nothing and so has no latency;'
             f" begin with its stream {streams}"
         )
-    return Constraint(wish.name, sequence, wish.latency_ms, wish.statistic, wish.window_s, wish.defaults)
+    return Constraint(
+        wish.name, sequence, wish.latency_ms, wish.statistic, wish.window_s, wish.defaults, wish.share
+    )
 
 
 def _found(graph: Graph, element: str, where: str) -> str:

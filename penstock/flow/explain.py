@@ -138,7 +138,8 @@ def _constraint(constraint: Constraint) -> str:
     statistic = _marked(constraint.statistic, "statistic", constraint.defaults)
     window = _marked(format_ms(constraint.window_s * 1000), "window", constraint.defaults)
     bound = format_ms(constraint.latency_ms)
-    return f"{name}: {statistic} of at most {bound} in any {window} over {', '.join(constraint.sequence)}"
+    which = "any" if constraint.share is None else f"{constraint.share:.4g} of all"
+    return f"{name}: {statistic} of at most {bound} in {which} {window} over {', '.join(constraint.sequence)}"
 
 
 def _skips(layout: Layout, stream: Stream, layer: int) -> bool:

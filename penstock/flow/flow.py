@@ -168,11 +168,14 @@ class Flow:
         end: Element | None = None,
         window: Duration | None = None,
         statistic: str | None = None,
+        share: float | None = None,
         name: str | None = None,
     ) -> None:
         """Bound the latency of items through a sequence of connected tasks and streams.
 
         Give the whole sequence, or `start` and `end` if only one path leads from the one to the other.
+        Percentiles (`statistic="p95"` or `"p99"`), and the `share` of windows in which the bound is to be
+        held, are for the policy `penstock`.
         """
         taken = {wish.name for wish in self._wishes}
         number = next(n for n in range(1, len(taken) + 2) if f"c{n}" not in taken)
@@ -184,6 +187,7 @@ class Flow:
             end=end,
             window=window,
             statistic=statistic,
+            share=share,
             name=name,
             default_name=f"c{number}",
         )

@@ -129,7 +129,8 @@ class Constraint:
     """Template constraint (S, l, t) of the thesis, section 4.2.
 
     Over any `window_s` seconds, the `statistic` of the latency of the items that enter `sequence` (names of
-    connected tasks and streams, alternating) is at most `latency_ms`.
+    connected tasks and streams, alternating) is at most `latency_ms`, in a `share` of these windows; None
+    leaves that to the policy.
     """
 
     name: str
@@ -138,6 +139,7 @@ class Constraint:
     statistic: str = "mean"
     window_s: float = 5.0
     defaults: tuple[str, ...] = ()
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

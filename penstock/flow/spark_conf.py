@@ -10,6 +10,7 @@ EXTENSIONS: Final = "org.apache.spark.penstock.Extensions"
 SHUFFLE: Final = "spark.shuffle.manager.incremental"
 """Names the shuffle between layers; "streaming" is Spark's own."""
 HANDOVER: Final = "org.apache.spark.penstock.HandoverShuffleManager"
+"""In one process rows are handed over; between executors it is Spark's own."""
 LINKS: Final = "org.apache.spark.penstock.LinkShuffleManager"
 """The same, and between executors one authenticated connection of ours for each pair."""
 
@@ -45,8 +46,9 @@ CONF: Final = (
     ConfEntry("spark.task.maxFailures", "1", "a retried task would send its items twice", fixed=True),
     ConfEntry(
         SHUFFLE,
-        HANDOVER,
-        'in one process rows are handed over, not sent; "streaming" is Spark\'s own shuffle',
+        LINKS,
+        "in one process rows are handed over, between executors each pair has one authenticated connection;"
+        ' "streaming" is Spark\'s own shuffle',
     ),
     ConfEntry(
         "spark.shuffle.streaming.networkBufferSize",

@@ -6,6 +6,14 @@ from penstock.flow.errors import FlowError
 from penstock.flow.graph import Form, Graph, Task
 from penstock.state import Spec, StateError, declared
 
+COMMITTED: Final = (
+    "is committed with every batch: if a worker ends, or the flow, it goes back to the last commit, and what"
+    " came after that is read again"
+)
+LOST: Final = (
+    "is in the memory of its workers and in no commit: it is lost when a worker or executor ends or is"
+    " replaced, and when the flow is started again"
+)
 UNDECLARED: Final = (
     "what a task keeps in attributes that it does not declare (penstock.state) is in no commit, stays behind"
     " when keys move to another replica, and ends when tasks are chained or taken apart"
@@ -60,21 +68,30 @@ def refuse_moving_keys(graph: Graph) -> None:
             )
 
 
-def what_is_kept(graph: Graph) -> list[str]:
-    """For each task with state, how long Spark keeps it."""
-    return [
-        f'state of {task.kind} "{task.name}" ({", ".join(spec.name for spec in task.state)}) is in the memory'
-        " of its workers and in no commit yet: it is lost when a worker or executor ends or is replaced, and"
-        " when the flow is started again"
-        for task in graph.tasks
-        if task.state
-    ]
+def exact_tasks(graph: Graph) -> list[str]:
+    """Tasks with state, and all that lie upstream of one: what comes twice from there would count twice."""
+    found: set[str] = set()
+    for task in reversed(graph.tasks):
+        if task.state or any(stream.receiver in found for stream in graph.outputs_of(task.name)):
+            found.add(task.name)
+    return [task.name for task in graph.tasks if task.name in found]
+
+
+def what_is_lost(graph: Graph) -> list[str]:
+    """For each task with state, what becomes of it where no commit has it."""
+    return [f"{_named(task)} {LOST}" for task in graph.tasks if task.state]
 
 
 def state_in_words(graph: Graph) -> list[str]:
     """What is kept and what is not; nothing if no task could keep anything."""
+    kept = [f"{_named(task)} {COMMITTED}" for task in graph.tasks if task.state]
+    elsewhere = [f"on a cluster, or with a checkpoint that is not on this machine, it {LOST}"] if kept else []
     undeclared = any(task.form == "object" and not task.state for task in graph.tasks)
-    return [*what_is_kept(graph), *([UNDECLARED] if undeclared else [])]
+    return [*kept, *elsewhere, *([UNDECLARED] if undeclared else [])]
+
+
+def _named(task: Task) -> str:
+    return f'state of {task.kind} "{task.name}" ({", ".join(spec.name for spec in task.state)})'
 
 
 def _of_keys(task: Task) -> list[Spec]:

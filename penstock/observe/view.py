@@ -1,6 +1,8 @@
 """A running flow as somebody sees it who looks from time to time: what was measured since the last look."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+import msgspec
 
 from penstock.flow.chains import all_chains
 from penstock.flow.graph import Constraint
@@ -19,7 +21,7 @@ class View:
     """Several may look, each at intervals of their own.
 
     `present` gives the layout and switches of now, `cpu_s` the CPU seconds of all the flow consists of, None
-    where that is not all on this machine.
+    where that is not all on this machine; `splits` how many each source has to be read.
     """
 
     def __init__(
@@ -27,7 +29,9 @@ class View:
         reported: Reported,
         present: Callable[[], tuple[Layout, Switches]],
         cpu_s: Callable[[], float] | None,
+        splits: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
+        self._splits = splits
         self._reported = reported
         self._present = present
         self._window = reported.window()
@@ -47,7 +51,7 @@ class View:
             lifetimes_ms=switches.lifetime_ms,
             chains=all_chains(layout, switches.chains),
         )
-        snapshot = self._demand.seen(snapshot, seen.summary)
+        snapshot = _one_per_split(self._demand.seen(snapshot, seen.summary), self._splits())
         receivers = {stream.name: stream.receiver for stream in layout.graph.streams}
         complete = self._outside.complete(snapshot, layout, self._reported.backlog(receivers), seen.passed_ms)
         names = [stream.name for stream in layout.graph.streams]
@@ -56,3 +60,13 @@ class View:
     def constraints(self) -> tuple[Constraint, ...]:
         """Those of the flow, with the bounds they have now."""
         return self._present()[0].graph.constraints
+
+
+def _one_per_split(snapshot: Snapshot, splits: Mapping[str, int]) -> Snapshot:
+    """No source is to get more replicas than it has splits, whatever its range: they would read nothing."""
+    sources = {
+        name: msgspec.structs.replace(task, max=max(task.min, min(task.max or count, count)))
+        for name, count in splits.items()
+        if (task := snapshot.tasks[name]).elastic
+    }
+    return msgspec.structs.replace(snapshot, tasks={**snapshot.tasks, **sources})

@@ -158,9 +158,9 @@ def _skew(task: TaskStats) -> float | None:
 
 def _blind(snapshot: Snapshot, throttled: float | None) -> Reason | None:
     """What is missing to say whether and where there is back-pressure."""
-    if all(task.kind == "source" for task in snapshot.elastic_tasks().values()):
+    tasks = snapshot.elastic_tasks(sources=False)
+    if not tasks:
         return Reason(rule="no_task", why="no task of this flow is elastic")
-    tasks = snapshot.elastic_tasks()
     queues_known = any(_queue_share(task) is not None for task in tasks.values())
     for name, task in tasks.items():
         busyness = None if queues_known or throttled is None else finite(task.utilization)

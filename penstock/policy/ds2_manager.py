@@ -18,6 +18,7 @@ from penstock.policy.ds2_rates import missing_fields
 from penstock.policy.ds2_traversal import traverse
 from penstock.policy.keep import current_parallelism, keep, scale
 from penstock.policy.load import same_load, source_rates, source_shortfall
+from penstock.policy.source_scaling import scale_sources
 from penstock.policy.trial import Trial, Verdict, trial_of
 from penstock.policy.window import Window, gather
 from penstock.stats.snapshot import Snapshot
@@ -100,18 +101,23 @@ def _estimate(
 ) -> tuple[Plan, ManagerMemory]:
     """Equations 1-8, and the correction that the reference code applies after a step without a scale-up.
 
-    What drains a backlog counts as if it arrived (`catch_up`).
+    What drains a backlog counts as if it arrived (`catch_up`). Sources have a rule of their own
+    (source_scaling.py), since a change of theirs takes a boundary.
     """
     drained = backlogs(snapshot)
     needs = traverse(with_drained(snapshot, drained))
 
     def planned(correction: float) -> Plan:
         made = plan(snapshot, needs, (1 + settings.headroom) * correction, settings.execution)
-        if made.missing is not None or not drained:
+        if made.missing is not None:
             return made
+        sources = scale_sources(snapshot, drained, 1 + settings.headroom)
         kept, held = held_replicas(snapshot, drained, made.parallelism)
-        reasons = (*(one.reason() for one in drained), *made.reasons, *held)
-        return replace(made, parallelism=kept, reasons=reasons)
+        return Plan(
+            parallelism={**kept, **sources.replicas},
+            reasons=(*(one.reason() for one in drained), *sources.reasons, *made.reasons, *held),
+            feasible=made.feasible and sources.feasible,
+        )
 
     estimate = planned(memory.correction)
     now = current_parallelism(snapshot)

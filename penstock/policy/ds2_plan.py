@@ -30,7 +30,7 @@ class Plan:
 
 def plan(snapshot: Snapshot, needs: Mapping[str, Need], factor: float, execution: Execution) -> Plan:
     """The parallelism of every elastic task, each with its reason."""
-    elastic = [needs[name] for name in snapshot.elastic_tasks() if snapshot.tasks[name].kind != "source"]
+    elastic = [needs[name] for name in snapshot.elastic_tasks(sources=False)]
     for need in elastic:
         if need.optimum is None and need.knowledge is Knowledge.MISSING:
             return Plan({}, (), feasible=True, missing=need.blamed)

@@ -52,7 +52,7 @@ def experience(snapshot: Snapshot, name: str) -> Experience | None:
 def remembered(before: Experiences, snapshot: Snapshot, most: int) -> dict[str, tuple[Experience, ...]]:
     """What this snapshot adds takes the place of what was known of the same replicas at the same rate."""
     known = dict(before)
-    for name in snapshot.elastic_tasks() if most else ():
+    for name in snapshot.elastic_tasks(sources=False) if most else ():
         now = experience(snapshot, name)
         if now is not None:
             others = [one for one in known.get(name, ()) if not _same(one, now)]

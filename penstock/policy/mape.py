@@ -117,7 +117,8 @@ class Mape:
                 window, memory.streaks
             )
         measured = {
-            name: measure(task, gathered.interval_s) for name, task in gathered.elastic_tasks().items()
+            name: measure(task, gathered.interval_s)
+            for name, task in gathered.elastic_tasks(sources=False).items()
         }
         unknown = [name for name, metrics in measured.items() if metrics is None]
         if unknown:

@@ -20,6 +20,7 @@ from penstock.policy.experience import Experience, Experiences, experience, is_h
 from penstock.policy.planned_bound import Transport, plan_bounds
 from penstock.policy.scaling import Scaling, ScalingRules, keep_forward_equal, scale_reactively
 from penstock.policy.scaling_model import FitLimits
+from penstock.policy.source_scaling import scale_sources
 from penstock.stats.snapshot import Snapshot
 
 
@@ -215,13 +216,14 @@ class Nephele:
         scaling = scale_reactively(snapshot, self._rules(), known)
         hiccups = _hold_in_hiccups(snapshot, before, scaling.replicas)
         drains = _drain(snapshot, drained, scaling, own.utilization_max)
-        wanted = {**now, **keep_forward_equal(snapshot, scaling.replicas)}
+        sources = scale_sources(snapshot, drained)
+        wanted = {**now, **keep_forward_equal(snapshot, scaling.replicas), **sources.replicas}
         asked = {name: self._worthwhile(count, wanted[name]) for name, count in now.items()}
         added = any(asked[name] > count for name, count in now.items())
         resting = own.inactive_intervals if added else 0
         feasible = _feasible(snapshot, scaling.infeasible, {reason.task for reason in hiccups})
-        decided = NepheleMemory(now, asked, resting, feasible, known, memory.draining)
-        return _Scaled(asked, [*scaling.reasons, *hiccups, *drains], decided)
+        decided = NepheleMemory(now, asked, resting, feasible and sources.feasible, known, memory.draining)
+        return _Scaled(asked, [*scaling.reasons, *hiccups, *drains, *sources.reasons], decided)
 
     def _rest(self, now: dict[str, int], memory: NepheleMemory, *, grown: bool) -> _Scaled:
         """Repeat what was asked for, since it may still be under way; the count begins when replicas came."""

@@ -26,6 +26,7 @@ _POLICIES = {
     "ds2": Entry("penstock.policy.ds2", "Ds2", "Ds2Parameters"),
     "mape": Entry("penstock.policy.mape", "Mape", "MapeParameters"),
     "dhalion": Entry("penstock.policy.dhalion", "Dhalion", "DhalionParameters"),
+    "penstock": Entry("penstock.policy.penstock.policy", "Penstock", "PenstockParameters"),
 }
 
 

@@ -60,7 +60,7 @@ class Threshold:
 
     def decide(self, snapshot: Snapshot, memory: None) -> tuple[Decision, None]:
         """Each elastic task back into its band; a task that was not measured stays as it is."""
-        judged = [self._judge(name, task) for name, task in snapshot.elastic_tasks().items()]
+        judged = [self._judge(name, task) for name, task in snapshot.elastic_tasks(sources=False).items()]
         unknown = any(after is None for _, after, _ in judged)
         parallelism = {} if unknown else {name: after for name, after, _ in judged if after is not None}
         reasons = [reason for _, after, reason in judged if after is None or not unknown]

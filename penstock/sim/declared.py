@@ -75,6 +75,7 @@ def declared_model(graph: Graph, beside: Beside, seconds: float | None = None) -
                 latency_ms=one.latency_ms,
                 statistic=one.statistic,
                 window_s=one.window_s,
+                share=one.share,
             )
             for one in graph.constraints
         ),

@@ -86,12 +86,13 @@ def _task(
     seen = [snapshot.tasks[name] for snapshot in snapshots]
     cv = _mean(seen, lambda task: task.service_cv)
     source = begin.kind == "source"
+    elastic = begin.elastic and not source
     return TaskModel(
         name,
         begin.kind,
         begin.parallelism,
-        minimum=begin.min if begin.elastic else None,
-        maximum=(begin.max or begin.parallelism) if begin.elastic else None,
+        minimum=begin.min if elastic else None,
+        maximum=(begin.max or begin.parallelism) if elastic else None,
         service_s=0.0 if source else (_mean(seen, lambda task: task.service_ms) or 0.0) / 1000.0,
         service=Gamma(cv) if cv is not None and cv > _LEAST_CV else Deterministic(),
         load=_load(name, snapshots, from_start=from_start) if source else None,

@@ -50,7 +50,8 @@ class Bridge:
         assert jvm is not None
         self._package = jvm.org.penstock.bridge
         self._flow = flow
-        self._plan = plan
+        self.plan = plan
+        """What the workers of the next run are told, pickled."""
         self._python = (python, python_path)
         self._id = ""
         self._spec: Any = None
@@ -64,6 +65,12 @@ class Bridge:
         """Whether all of Spark is on this machine, below this process."""
         return (self._spark.sparkContext.master or "").startswith("local")
 
+    def shuffle_problem(self) -> str | None:
+        """Why rows between executors go over Spark's own shuffle where Penstock's was to be used."""
+        jvm: Any = self._spark._jvm
+        found = jvm.org.apache.spark.penstock.LinkShuffleManager.fallback()
+        return None if found is None else str(found)
+
     def publish(self, switches: Switches) -> None:
         """Make new switches known to all workers."""
         self._run.publish(msgspec.json.encode(switches).decode())
@@ -75,7 +82,7 @@ class Bridge:
     def start(self, layout: Layout, switches: Switches, beginning: Beginning) -> None:
         """Begin a run: a query of the source, then each layer behind a shuffle by partition id."""
         self._id = uuid.uuid4().hex
-        self._spec = self._package.RunSpec(self._id, self._flow, *self._python, self._plan)
+        self._spec = self._package.RunSpec(self._id, self._flow, *self._python, self.plan)
         self._run = self._package.Runs.open(self._id)
         self._layers = []
         self._reading = beginning.reading

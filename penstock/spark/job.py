@@ -183,7 +183,7 @@ class Job:
     def view(self, *, with_cpu: bool = True) -> View:
         """For somebody who looks at intervals of their own; CPU is dear to measure."""
         cpu_s = processes.cpu_s if with_cpu and self._supervisor.bridge.is_local else None
-        return View(self._supervisor.reported, self._supervisor.present, cpu_s)
+        return View(self._supervisor.reported, self._supervisor.present, cpu_s, self._supervisor.splits)
 
     def serve_metrics(self, address: str | int) -> str:
         """Let Prometheus scrape the flow at `[HOST:]PORT`, this machine only without a host; the URL.

@@ -1,7 +1,8 @@
 """How a run of a flow begins on its checkpoint: at the start, and again after a failure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import cloudpickle
 from pyspark.sql import SparkSession
 
 from penstock.flow.layers import Layout
@@ -9,7 +10,8 @@ from penstock.spark.bridge import Beginning, Bridge
 from penstock.spark.checkpoint import Committed, check_sources, committed
 from penstock.spark.reading import Reading
 from penstock.spark.session import all_slots
-from penstock.wire.orders import Switches
+from penstock.spark.state_place import state_place
+from penstock.wire.orders import Plan, Switches
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +25,15 @@ class Launcher:
     commit_ms: int
     checkpoint: str
     is_resumable: bool
+    plan: Plan
 
     def launch(self, layout: Layout, switches: Switches) -> Committed:
         """Begin after the last commit, which is returned; refused if the flow lacks a source it knows."""
         known = committed(self.spark, self.checkpoint)
         check_sources(self.flow, self.checkpoint, known.sources, self.reading.starts)
         self.reading.follow(known.sources)
+        place = state_place(self.spark, self.checkpoint, self.plan.graph, known.batch)
+        self.bridge.plan = cloudpickle.dumps(replace(self.plan, state=place))
         beginning = Beginning(self.reading, known.batch + 1, self.commit_ms, self.checkpoint)
         self.bridge.start(layout, switches, beginning)
         return known

@@ -30,7 +30,7 @@ from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout, lay_out, max_slots
 from penstock.flow.pickling import check_picklable
 from penstock.flow.reach import lasting_batches, out_of_reach
-from penstock.flow.stateful import refuse_moving_keys, what_is_kept
+from penstock.flow.stateful import exact_tasks, refuse_moving_keys, what_is_lost
 from penstock.io.msgspec_codec import check_structs
 from penstock.observe.metrics_server import metrics_address
 from penstock.operate.opened import accept_commands
@@ -47,6 +47,7 @@ from penstock.spark.reading import Reading
 from penstock.spark.restarts import MOST, Restarts
 from penstock.spark.session import all_slots, session
 from penstock.spark.slots import BOOK
+from penstock.spark.state_place import state_root
 from penstock.spark.supervisor import Supervisor
 from penstock.wire.orders import Plan, Switches
 from penstock.wire.routes import routes
@@ -123,7 +124,7 @@ def run(
     layout = lay_out(graph)
     reading = Reading(graph)
     letters = Path(dead_letters or dead_letters_of(graph)).absolute()
-    plan = cloudpickle.dumps(Plan(graph, str(letters)))
+    plan = Plan(graph, str(letters))
     needs = _needs(layout)
     wanted = layout.slots if master else max_slots(graph)
     spark = session(wanted, master, conf, least=layout.slots, needed_by=needs)
@@ -141,9 +142,9 @@ def run(
             address = checkpoint_address(checkpoint)
             place = hold(spark, address, graph.name)
             kept.callback(place.release)
-        bridge = Bridge(spark, graph.name, plan, sys.executable, _python_path())
+        bridge = Bridge(spark, graph.name, cloudpickle.dumps(plan), sys.executable, _python_path())
         launcher = Launcher(
-            spark, bridge, graph.name, reading, round(between_ms), address, checkpoint is not None
+            spark, bridge, graph.name, reading, round(between_ms), address, checkpoint is not None, plan
         )
         undo.callback(bridge.close, 0)
         switches = Switches(
@@ -152,6 +153,7 @@ def run(
             lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
             sampling=share,
             measure_every_s=measure_every_s,
+            exact=[] if state_root(spark, address) is None else exact_tasks(graph),
         )
         known = launcher.launch(layout, switches)
         undo.pop_all()
@@ -161,6 +163,8 @@ def run(
     _log.info(
         "flow %s: run %s on %s, %d task slots", graph.name, run_id, spark.sparkContext.master, layout.slots
     )
+    if (why := bridge.shuffle_problem()) is not None:
+        supervisor.tell(f"Penstock's shuffle between executors cannot be used, Spark's own is: {why}")
     if (look_every_s := reading.look_every_s) is not None:
         Discovery(
             reading,
@@ -171,6 +175,8 @@ def run(
             supervisor.tell,
         ).start()
     job = Job(supervisor, claim, between_ms / 1000)
+    for notice in [] if switches.exact else what_is_lost(graph):
+        job.tell(notice)
     _accompany(job, asked, metrics, dashboard)
     supervisor.when_over(accept_commands(job, run_id))
     return job
@@ -181,8 +187,6 @@ def _accompany(
 ) -> None:
     """What ends with a flow that has just been started: its controller, and who serves its figures."""
     try:
-        for notice in what_is_kept(job.layout.graph):
-            job.tell(notice)
         if asked is not None:
             for notice in _obstacles(job.layout, asked):
                 job.tell(notice)

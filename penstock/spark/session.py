@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import signal
 import threading
 import time
@@ -19,6 +20,7 @@ from penstock.spark.session_conf import SPARK_VERSION
 from penstock.spark.spark_logs import LEVEL, quiet_start, wanted_level
 
 _EXECUTORS_S = 60
+_AUTHENTICATE = "spark.authenticate"
 
 
 def session(
@@ -61,6 +63,9 @@ def session(
     else:
         # Executors elsewhere must reach the driver; Spark chooses its address unless the user does.
         wanted = {key: value for key, value in wanted.items() if key in (conf or {}) or key not in LOCAL_ONLY}
+    if chosen.startswith("local-cluster") and _AUTHENTICATE not in wanted:
+        # Elsewhere Spark makes the secret, or the cluster has one; whether to use it is up to the user there.
+        wanted |= {_AUTHENTICATE: "true", f"{_AUTHENTICATE}.secret": secrets.token_hex(32)}
     builder = SparkSession.builder.master(chosen).appName("penstock")
     for key, value in {**wanted, "spark.jars": _jars(wanted), "spark.penstock.own": "true"}.items():
         builder = builder.config(key, value)

@@ -103,6 +103,10 @@ class Supervisor:
         """Where everything is placed, and how the switches are set, now."""
         return self.board.layout, self.board.switches
 
+    def splits(self) -> dict[str, int]:
+        """How many there are to be read of each source, those among them that were added since."""
+        return {source: len(starts) for source, starts in self._launcher.reading.starts.items()}
+
     def metrics(self) -> Metrics:
         """Totals of every task, of the sinks' latency, and of the restarts."""
         layout = self.board.layout

@@ -47,6 +47,7 @@ def observed(
                 latency_ms=constraint.latency_ms,
                 statistic=constraint.statistic,
                 window_s=constraint.window_s,
+                share=constraint.share,
             )
             for constraint in graph.constraints
         ],
@@ -64,7 +65,7 @@ def _task(task: Task, summary: TaskSummary, active: int, interval_s: float) -> T
         parallelism=active,
         min=task.parallelism.min,
         max=task.parallelism.max,
-        elastic=task.parallelism.elastic and not is_source,  # their replicas are changed by hand
+        elastic=task.parallelism.elastic,
         chain=task.chain,
         rate_total=_rate_total(summary, interval_s) if is_source else None,
         service_ms=summary.service_ms.mean,

@@ -16,6 +16,7 @@ Count = Annotated[int, Meta(ge=0)]
 Replicas = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
+Share = Annotated[float, Meta(gt=0, lt=1)]
 Kind = Literal["source", "task", "sink"]
 LatencyKind = Literal["read_ready", "read_write"]
 Wiring = Literal["round_robin", "key", "broadcast", "forward"]
@@ -157,6 +158,7 @@ class ConstraintSpec(
 ):
     """An upper bound on the latency of a sequence of connected tasks and streams (thesis, section 4.2).
 
+    `share` is the share of intervals in which it is to be held; None leaves that to the policy.
     What is no part of the bound is what was seen, for those who look at the run later: `p95_ms` and `p99_ms`
     of the interval, of so many `samples`; `mean_ms` over the last `window_s` seconds, and whether that was
     `held`.
@@ -172,6 +174,7 @@ class ConstraintSpec(
     samples: Count | None = None
     mean_ms: Amount | None = None
     held: bool | None = None
+    share: Share | None = None
 
     def tasks(self) -> list[str]:
         """The tasks of the sequence, in order."""
@@ -210,9 +213,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 return stream
         raise KeyError(name)
 
-    def elastic_tasks(self) -> dict[str, TaskStats]:
-        """The tasks whose number of replicas may change."""
-        return {name: task for name, task in self.tasks.items() if task.elastic}
+    def elastic_tasks(self, *, sources: bool = True) -> dict[str, TaskStats]:
+        """The tasks whose number of replicas may change; sources, which take a boundary for it, or not."""
+        return {
+            name: task
+            for name, task in self.tasks.items()
+            if task.elastic and (sources or task.kind != "source")
+        }
 
     def topological_order(self) -> list[str]:
         """Every task after all tasks that send to it; ties stay in the order of `tasks`."""

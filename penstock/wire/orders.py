@@ -1,7 +1,7 @@
 """What the driver tells the workers of a run: the plan once, the start of a batch, switches at any time."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -9,13 +9,20 @@ from penstock.flow.graph import Graph
 from penstock.stats.clock_offset import Exchange
 from penstock.wire.routes import StreamRoute
 
+if TYPE_CHECKING:
+    from penstock.epochs.boundary import Place
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The graph with the users' functions, and where dead letters go; the driver pickles it."""
+    """The graph with the users' functions, where dead letters go, and state; the driver pickles it.
+
+    Without `state` nothing of what tasks keep is committed.
+    """
 
     graph: Graph
     dead_letters: str
+    state: "Place | None" = None
 
 
 class Switches(msgspec.Struct, frozen=True):
@@ -32,6 +39,8 @@ class Switches(msgspec.Struct, frozen=True):
     measure_every_s: float = 1.0
     chains: list[list[str]] = []
     paused: list[str] = []
+    exact: list[str] = []
+    """Tasks on which committed state depends: when a worker of one dies, the flow goes back to a commit."""
     version: int = 0
 
 

@@ -17,6 +17,7 @@ from penstock.worker.failures import Failures
 from penstock.worker.flow_time import UNKNOWN_NS
 from penstock.worker.measurements import Measurements
 from penstock.worker.outbox import Outbox, OutStream
+from penstock.worker.state_keeper import StateKeeper
 from penstock.worker.state_store import store_of
 from penstock.worker.steps import Body, Step
 
@@ -93,8 +94,12 @@ class Runner(ABC):
         self.calls: Calls | None = None
         self.late_sink: LateSink | None = None
         """The body of a sink that delivers later than it takes."""
-        self.state = store_of(graph, self.task, self.context, host.now_ns)
+        place = host.plan.state
+        ahead_ns = None if place is None else time.time_ns() - host.now_ns()
+        self.state = store_of(graph, self.task, self.context, host.now_ns, ahead_ns=ahead_ns)
         """What the task declares to keep."""
+        self._place = place
+        self._keeper: StateKeeper | None = None
         if self.task.kind != "source":
             gathers = self.task.latency_kind == "read_write"
             self._out = Out(self.task, self.streams, outbox, self.measured.wrote if gathers else None)
@@ -143,6 +148,19 @@ class Runner(ABC):
     def open(self) -> None:
         """Call `open(context)`."""
         self._guard("open()", self._body.open)
+
+    def restore_state(self, replicas: int) -> None:
+        """A new process: take in what was committed of the state, before the batch that comes now."""
+        if self.state is not None and self._place is not None:
+            task, replica = self.task.name, self.context.replica
+            keeper = self._keeper = StateKeeper(self._place, self.state, task, replica, replicas)
+            self._guard("reading its state", lambda: keeper.restore(self.context.batch))
+
+    def commit_state(self) -> None:
+        """The batch ends: write what has changed, durably, before anybody hears of its end."""
+        keeper = self._keeper
+        if keeper is not None:
+            self._guard("writing its state", lambda: keeper.commit(self.context.batch))
 
     def flush(self) -> None:
         """Call `flush()`: a batch is about to be committed."""

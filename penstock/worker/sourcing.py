@@ -13,7 +13,7 @@ from penstock.flow.graph import Task
 from penstock.flow.record import Metadata, Record, metadata_of
 from penstock.io.letters import LettersReader
 from penstock.io.pauses import pause_s
-from penstock.io.protocol import GrowingSource, RecordReader, Source, SourceClock
+from penstock.io.protocol import GrowingSource, Reader, RecordReader, Source, SourceClock
 from penstock.stats.sampling import Sampler, affordable
 from penstock.wire.frames import END, Inbox
 from penstock.wire.ids import ItemId, origin_of
@@ -190,7 +190,7 @@ class Sourcing:
     def _read_split(self, split: OpenSplit, limit: int, wait_s: float) -> bool:
         """Read from one split, and send it; whether it went on, if only to its end."""
         reader, at = split.reader, split.position
-        got = reader.read(limit, wait_s)
+        got, read_ns = self._read_timed(reader, limit, wait_s)
         if got is None:
             self._readers.run_dry(split, Position(at.ordinal, reader.offset, done=True))
             return True
@@ -207,12 +207,33 @@ class Sourcing:
         useful_before_ns = task_time.go(time.monotonic_ns())
         self._send(split, items, due_ns)
         useful_ns = task_time.halt(time.monotonic_ns()) - useful_before_ns
+        useful_ns += read_ns + self._readers.take_looked_ns()
         self._measured.source_read(len(items), useful_ns, due_ns)
         self._outbox.finished_input = chunk
         self._items += len(items)
         split.position = Position(at.ordinal + len(items), reader.offset)
         self._marks.append(_Mark(chunk, split.name, split.position))
         return True
+
+    def _read_timed(self, reader: Reader[Any], limit: int, wait_s: float) -> tuple[Any, int]:
+        """What was read, and the useful time of it.
+
+        A reader that may not wait works all the time. So does one that has read as much as it may; of another
+        only its CPU time counts, as the rest was waiting for items.
+        """
+        task_time, began_ns = self._outbox.task_time, time.monotonic_ns()
+        if not wait_s:
+            before_ns = task_time.go(began_ns)
+            try:
+                got = reader.read(limit, 0.0)
+            finally:
+                read_ns = task_time.halt(time.monotonic_ns()) - before_ns
+            return got, read_ns
+        cpu_ns = time.thread_time_ns()
+        got = reader.read(limit, wait_s)
+        if got is not None and len(got[0]) == limit:
+            return got, time.monotonic_ns() - began_ns
+        return got, time.thread_time_ns() - cpu_ns
 
     def _read_records(self, split: OpenSplit, records: RecordReader, count: int) -> None:
         """What a reader of records tells beside them: those that it could not decode, and how many wait."""

@@ -9,14 +9,13 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from penstock.epochs.alarms import Alarms
-from penstock.epochs.state import Handed, KeyedState
+from penstock.epochs.state import Change, Handed, KeyedState
 from penstock.flow.graph import Graph, Task
 from penstock.state import HOME, Cell, Declared, PerReplica, StateError, Timer, declared
 from penstock.wire.keys import KEY_GROUPS, key_group
 from penstock.worker.context import Context
 
 _NS_PER_MS: Final = 1_000_000
-_REPLICA_GROUP: Final = -1
 _NOTHING: Final = object()
 """In place of a key, where no item is at work; and of a value."""
 
@@ -33,8 +32,13 @@ class StateStore:
         keys: Mapping[str, Callable[[Any], Hashable]],
         context: Context,
         now_ns: Callable[[], int],
+        *,
+        ahead_ns: int | None = None,
     ) -> None:
+        """`ahead_ns`: by how much times in the state are ahead of the clock; None if nothing is committed."""
         parts = tuple(parts)
+        self._ahead_ns = ahead_ns or 0
+        self._of_replica = -1 - context.replica
         self._task = task.name
         self._keys = keys
         self._context = context
@@ -45,8 +49,10 @@ class StateStore:
         self.undoes = task.on_error != "fail" or task.retries is not None
         self._alarms = Alarms()
         self._key: Hashable = _NOTHING
-        self._group = _REPLICA_GROUP
-        self._state = KeyedState([_REPLICA_GROUP, *range(KEY_GROUPS)], self._group_of, tracked=False)
+        self._group = self._of_replica
+        self._state = KeyedState(
+            [self._of_replica, *range(KEY_GROUPS)], self._group_of, tracked=ahead_ns is not None
+        )
 
     # What the task sees
 
@@ -82,7 +88,7 @@ class StateStore:
 
     def wake(self, name: str, after_ms: float) -> None:
         """A timer has a time, from now on."""
-        entry, due_ns = self._entry(name), self._now_ns() + round(after_ms * _NS_PER_MS)
+        entry, due_ns = self._entry(name), self._time_ns() + round(after_ms * _NS_PER_MS)
         self._state.put(entry, due_ns)
         self._alarms.set(entry, due_ns)
 
@@ -110,23 +116,24 @@ class StateStore:
 
     def leave(self) -> None:
         """No item is at work."""
-        self._key, self._group = _NOTHING, _REPLICA_GROUP
+        self._key, self._group = _NOTHING, self._of_replica
 
     @property
     def next_timer_ns(self) -> int | None:
         """When to look for timers again."""
-        return self._alarms.next
+        return None if self._alarms.next is None else self._alarms.next - self._ahead_ns
 
     def due(self) -> list[tuple[str, Callable[[Any], None]]]:
         """The timers whose time has come: what is called, in words, and the call."""
-        entries = self._alarms.due(self._now_ns(), self._time_of)
+        entries = self._alarms.due(self._time_ns(), self._time_of)
         return [(f"{self._timers[entry[0]]}()", self._firing(entry)) for entry in entries]  # type: ignore[index]
 
     # When replicas change
 
     def own_only(self, groups: Sequence[int]) -> None:
         """The other groups are of other replicas; at first all are here."""
-        self._state.hand_over([group for group in range(KEY_GROUPS) if group not in groups])
+        owned = set(groups)
+        self._state.hand_over([group for group in range(KEY_GROUPS) if group not in owned])
 
     def hand_over(self, groups: Sequence[int]) -> Handed:
         """Give groups away."""
@@ -135,9 +142,7 @@ class StateStore:
     def take_over(self, handed: Handed) -> None:
         """Own groups that another replica had."""
         self._state.take_over(handed)
-        for entry, value in self._state.items():
-            if entry[0] in self._timers:  # type: ignore[index]
-                self._alarms.set(entry, value)
+        self._set_alarms()
 
     @property
     def replicated(self) -> Mapping[str, PerReplica[Any]]:
@@ -152,17 +157,55 @@ class StateStore:
         """Give it another value."""
         self.write(self._replicated[name], value)
 
+    # Commits
+
+    def take_changes(self) -> list[Change]:
+        """What has changed since the last call."""
+        return self._state.take_changes()
+
+    def everything(self) -> list[Change]:
+        """All that is known."""
+        return self._state.everything()
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Take in what files have of the groups that are here."""
+        self._state.apply(changes)
+        self._set_alarms()
+
+    def apply_of_replicas(self, changes: Iterable[Change], before: int, now: int) -> None:
+        """The same for values that belonged to replicas, of which there may have been another number."""
+        changes = [*changes]
+        values: dict[str, list[Any]] = {}
+        for replica in range(before):
+            found = KeyedState([-1 - replica])
+            found.apply(changes)
+            for entry, value in found.items():
+                values.setdefault(entry[0], [_NOTHING] * before)[replica] = value  # type: ignore[index]
+        for name, cell in self._replicated.items():
+            known = [cell.make() if value is _NOTHING else value for value in values.get(name, [])]
+            if known:
+                self.write(cell, (known if before == now else cell.spread(known, now))[self._context.replica])
+
+    def _set_alarms(self) -> None:
+        for entry, value in self._state.items():
+            if entry[0] in self._timers:  # type: ignore[index]
+                self._alarms.set(entry, value)
+
+    def _time_ns(self) -> int:
+        """By the clock of times that are part of the state."""
+        return self._now_ns() + self._ahead_ns
+
     def _entry(self, name: str) -> Entry:
         return (name, None) if name in self._replicated else (name, self.key())
 
     def _until(self, cell: Cell[Any]) -> int | None:
-        return None if cell.ttl_ms is None else self._now_ns() + round(cell.ttl_ms * _NS_PER_MS)
+        return None if cell.ttl_ms is None else self._time_ns() + round(cell.ttl_ms * _NS_PER_MS)
 
     def _turn_to(self, key: Hashable) -> None:
         """Of this key is what the task reads and writes from now on."""
         self._key, self._group = key, key_group(key)
         if self._ends:
-            self._state.expire(self._now_ns())
+            self._state.expire(self._time_ns())
 
     def _time_of(self, entry: Any) -> int | None:
         """Of a timer; None if it was cancelled, or is with another replica now."""
@@ -177,7 +220,7 @@ class StateStore:
         def fire(out: Any) -> None:
             self._turn_to(key)
             due_ns = self._state.get(entry)
-            if due_ns is not None and due_ns <= self._now_ns():
+            if due_ns is not None and due_ns <= self._time_ns():
                 self._state.remove(entry)
                 getattr(self._body, self._timers[name])(out)
             self.leave()
@@ -187,7 +230,7 @@ class StateStore:
     def _group_of(self, entry: Any) -> int:
         name, key = entry
         if name in self._replicated:
-            return _REPLICA_GROUP
+            return self._of_replica
         return self._group if key is self._key else key_group(key)
 
 
@@ -217,9 +260,11 @@ class Stateful:
             method(*arguments)
 
 
-def store_of(graph: Graph, task: Task, context: Context, now_ns: Callable[[], int]) -> StateStore | None:
+def store_of(
+    graph: Graph, task: Task, context: Context, now_ns: Callable[[], int], *, ahead_ns: int | None = None
+) -> StateStore | None:
     """For the state of a task; None if it declares none."""
     if not task.state:
         return None
     keys = {s.name: s.key for s in graph.inputs_of(task.name) if s.wiring == "key" and callable(s.key)}
-    return StateStore(task, declared(task.body), keys, context, now_ns)
+    return StateStore(task, declared(task.body), keys, context, now_ns, ahead_ns=ahead_ns)

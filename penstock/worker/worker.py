@@ -119,6 +119,7 @@ class Worker:
         """Batches, for ever; the control line or a closed channel ends the process."""
         self._head.context.batch = first.batch
         if self._sourcing is None:
+            self._head.restore_state(first.switches.active[first.task])
             self._head.open()
         self._shipper.start()
         self._line.start()
@@ -339,6 +340,8 @@ class Worker:
             if last and self._loop is not None:
                 self._loop.close()
             self._settling.flushed()
+            for runner in self._chain.runners:
+                runner.commit_state()
         else:
             self._head.failures.flush()
         self._outbox.flush()

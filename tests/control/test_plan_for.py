@@ -52,6 +52,27 @@ def test_constraints_are_kept_by_nephele_with_the_live_settings_every_five_secon
     assert (made.name, made.interval_s, parameters.bound_share) == ("nephele", 5.0, 0.85)
 
 
+def test_a_percentile_is_refused_by_those_who_do_not_keep_it() -> None:
+    made = flow(constrained=False)
+    made.constrain("20 ms", ["numbers->abs", "abs", "abs->out"], statistic="p95")
+    asked: dict[str, Any] = {
+        "settings": (),
+        "interval": None,
+        "recommend": False,
+        "recording": None,
+        "status": None,
+        "shrink_pools_after": "2 min",
+    }
+    with pytest.raises(ps.FlowError) as refused:
+        plan_for(made.graph(), 600.0, policy="nephele", **asked)
+    assert str(refused.value) == (
+        'constraint "c1" of flow "work" bounds the p95, which policy "nephele" does not keep;'
+        ' policy "penstock" does'
+    )
+    for policy in ("penstock", "static", CountingPolicy()):
+        assert plan_for(made.graph(), 600.0, policy=policy, **asked) is not None
+
+
 def test_without_constraints_or_without_a_policy_nobody_decides() -> None:
     assert planned(policy=None) is None
     assert planned(constrained=False) is None

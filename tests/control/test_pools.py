@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.control.pools import Pool, PoolKeeper, grow
+from penstock.control.pools import Pool, PoolKeeper, PoolPlan, grow
 
 POOL = Pool("work", size=8, most=64)
 
@@ -98,3 +98,28 @@ def test_with_slots_enough_everybody_gets_what_is_needed(
 ) -> None:
     pools, wanted, _ = situation
     assert grow(pools, wanted, 10_000).granted == wanted
+
+
+def test_a_source_has_what_it_needs_and_nothing_ready() -> None:
+    source = Pool("orders", size=2, most=8, spares=False)
+    assert PoolKeeper(60).plan(0, [source], needs(orders=3), spare=9).sizes == {"orders": 3}
+    assert PoolKeeper(60).plan(0, [source], needs(orders=1), spare=0).sizes == {"orders": 1}
+    assert PoolKeeper(60).plan(0, [source], needs(orders=2), spare=9) == PoolPlan({}, {"orders": 2})
+    short = PoolKeeper(60).plan(0, [source], needs(orders=6), spare=1)
+    assert (short.sizes, short.granted) == ({"orders": 3}, {"orders": 3})
+
+
+def test_a_source_that_shrinks_makes_place_and_one_that_grows_is_given_some() -> None:
+    shrinks = Pool("orders", size=4, most=8, spares=False)
+    plan = PoolKeeper(60).plan(0, [shrinks, POOL], needs(orders=1, work=10), spare=0)
+    assert plan.sizes == {"orders": 1, "work": 11}
+    grows = Pool("orders", size=1, most=8, spares=False)
+    plan = PoolKeeper(60).plan(0, [grows, POOL], needs(orders=3, work=2), spare=0)
+    assert plan.sizes == {"orders": 3, "work": 6}
+    assert plan.granted == {"orders": 3, "work": 2}
+
+
+def test_a_source_shrinks_also_where_another_pool_gets_nothing() -> None:
+    source, twice = Pool("orders", size=2, most=8, spares=False), Pool("work", 8, 64, slots_each=3)
+    plan = PoolKeeper(60).plan(0, [source, twice], needs(orders=1, work=9), spare=0)
+    assert plan == PoolPlan({"orders": 1}, {"orders": 1, "work": 8})

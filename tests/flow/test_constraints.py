@@ -38,6 +38,14 @@ def test_in_full() -> None:
     assert flow.graph().constraints == (Constraint("fast", FULL, 20.0, "mean", 10.0),)
 
 
+def test_percentiles_and_shares_are_kept() -> None:
+    flow = primes()
+    flow.constrain("20 ms", FULL, statistic="p95", share=0.97)
+    (made,) = flow.graph().constraints
+    assert (made.statistic, made.share) == ("p95", 0.97)
+    assert "c1 (default name): p95 of at most 20 ms in 0.97 of all 5 s (default) over" in flow.explain()
+
+
 def test_defaults() -> None:
     flow = primes()
     flow.constrain(timedelta(milliseconds=20), FULL)
@@ -132,8 +140,12 @@ WHERE = 'constraint "c1" of flow "primes"'
         ),
         (lambda f: f.constrain("20 ms", FULL, window=0), "window: 0 is zero; it must be longer"),
         (
-            lambda f: f.constrain("20 ms", FULL, statistic="p99"),
-            "statistic must be \"mean\", not 'p99'",
+            lambda f: f.constrain("20 ms", FULL, statistic="median"),
+            'statistic must be "mean", "p95" or "p99", not \'median\'',
+        ),
+        (
+            lambda f: f.constrain("20 ms", FULL, share=1),
+            "share must be between 0.5 and 1, such as 0.99, not 1",
         ),
         (
             lambda f: f.constrain("20 ms", [Flow("g").source(Partitioned(1), name="x")]),

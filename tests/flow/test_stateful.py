@@ -7,11 +7,14 @@ import pytest
 
 import penstock
 from penstock import Out, state
-from penstock.flow.stateful import refuse_moving_keys, what_is_kept
+from penstock.flow.stateful import exact_tasks, refuse_moving_keys, what_is_lost
 
 
 class Numbers:
     splits = ("all",)
+
+
+NUMBERS: Any = Numbers()
 
 
 class Counting:
@@ -70,7 +73,7 @@ def parity(item: int) -> int:
 
 def declared(task: Any, **options: Any) -> penstock.Flow:
     flow = penstock.Flow("f")
-    flow.source(Numbers(), name="numbers").by_key(parity).task(task, **options).sink(print)
+    flow.source(NUMBERS, name="numbers").by_key(parity).task(task, **options).sink(print)
     return flow
 
 
@@ -97,12 +100,12 @@ def test_what_cannot_have_state_is_refused(task: type, words: str) -> None:
 def test_what_sinks_cannot_have_is_refused(sink: Any, words: str) -> None:
     flow = penstock.Flow("f")
     with pytest.raises(penstock.FlowError, match=words):
-        flow.source(Numbers(), name="numbers").by_key(parity).sink(sink)
+        flow.source(NUMBERS, name="numbers").by_key(parity).sink(sink)
 
 
 def test_state_of_keys_needs_keys_on_every_input() -> None:
     flow = penstock.Flow("f")
-    numbers = flow.source(Numbers(), name="numbers")
+    numbers = flow.source(NUMBERS, name="numbers")
     flow.task(Counting, numbers.by_key(parity), numbers.map(abs), name="count").sink(print)
     words = r'task "count" .* declares state of keys \(seen\), but stream "abs->count" is wired round_robin'
     with pytest.raises(penstock.FlowError, match=words):
@@ -111,18 +114,18 @@ def test_state_of_keys_needs_keys_on_every_input() -> None:
 
 def test_a_value_per_replica_needs_no_keys_and_a_process_of_its_own() -> None:
     flow = penstock.Flow("f")
-    flow.source(Numbers(), name="numbers").map(abs).forward().task(Summing, name="sum").sink(print)
+    flow.source(NUMBERS, name="numbers").map(abs).forward().task(Summing, name="sum").sink(print)
     assert not flow.graph().task("sum").chain
     assert flow.graph().task("abs").chain
 
 
-def test_explain_says_what_is_declared_and_what_is_kept() -> None:
+def test_explain_says_what_is_declared_and_what_is_lost() -> None:
     said = declared(Counting, name="count").explain()
     assert "; state seen (value, 1 h to live)" in said
-    kept = (
-        'state of task "count" (seen) is in the memory of its workers and in no commit yet: it is lost when'
+    assert 'state of task "count" (seen) is committed with every batch: if a worker ends' in said
+    assert (
+        "on a cluster, or with a checkpoint that is not on this machine, it is in the memory of its" in said
     )
-    assert kept in said
     assert "what a task keeps in attributes that it does not declare" not in said
 
 
@@ -130,7 +133,7 @@ def test_explain_says_what_becomes_of_other_attributes() -> None:
     said = declared(Plain).explain()
     assert "what a task keeps in attributes that it does not declare (penstock.state) is in no commit" in said
     flow = penstock.Flow("f")
-    flow.source(Numbers(), name="numbers").map(abs).sink(print)
+    flow.source(NUMBERS, name="numbers").map(abs).sink(print)
     assert "\nstate\n" not in flow.explain()
 
 
@@ -141,12 +144,21 @@ def test_keys_must_not_move_where_their_state_does_not() -> None:
     ):
         refuse_moving_keys(graph)
     refuse_moving_keys(declared(Plain, parallelism=penstock.elastic(1, 4)).graph())
-    assert len(what_is_kept(graph)) == 1
+    (words,) = what_is_lost(graph)
+    assert words.startswith('state of task "count" (seen) is in the memory of its workers and in no commit')
+
+
+def test_state_depends_on_all_that_is_upstream() -> None:
+    flow = penstock.Flow("f")
+    numbers, others = flow.source(NUMBERS, name="numbers"), flow.source(NUMBERS, name="others")
+    counts = numbers.map(abs, name="shown").by_key(parity).task(Counting, name="count")
+    flow.sink(print, counts, others.map(abs, name="aside"))
+    assert exact_tasks(flow.graph()) == ["numbers", "shown", "count"]
 
 
 def test_short_forms_check_what_they_are_given() -> None:
     flow = penstock.Flow("f")
-    keyed = flow.source(Numbers(), name="numbers").by_key(parity)
+    keyed = flow.source(NUMBERS, name="numbers").by_key(parity)
     with pytest.raises(penstock.FlowError, match="reduce takes a function of two arguments, not 3"):
         keyed.reduce(3)  # type: ignore[arg-type]
     with pytest.raises(penstock.FlowError, match="distinct: within: '0 s' is zero"):

@@ -101,3 +101,18 @@ def test_cores_are_told_where_all_is_on_this_machine() -> None:
     elsewhere = View(Reported(), lambda: (placed, switches(placed)), None)
     assert (local.snapshot(1.0).cores_used or 0.0) > 0
     assert elsewhere.snapshot(1.0).cores_used is None
+
+
+def test_a_source_is_not_to_have_more_replicas_than_splits() -> None:
+    flow = ps.Flow("sums")
+    source = ps.paced(lambda partition, index, seed: index, 10, partitions=6)
+    flow.source(source, name="numbers", replicas=ps.elastic(2, 6)).sink(print, name="out")
+    placed = lay_out(flow.graph())
+    present = Switches(routes=routes(placed), active={"numbers": 2, "out": 1}, lifetime_ms={}, sampling=0.1)
+    limits = []
+    for splits in ({}, {"numbers": 9}, {"numbers": 3}, {"numbers": 1}):
+        view = View(Reported(), lambda: (placed, present), None, splits.copy)
+        numbers = view.snapshot(1.0).tasks["numbers"]
+        assert numbers.elastic
+        limits.append(numbers.max)
+    assert limits == [6, 6, 3, 2]

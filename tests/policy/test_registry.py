@@ -42,5 +42,5 @@ def test_an_unknown_policy() -> None:
         create_policy("nefele")
     assert str(caught.value) == (
         "policy 'nefele' is not known; did you mean 'nephele'?"
-        " there are static, threshold, nephele, ds2, mape, dhalion"
+        " there are static, threshold, nephele, ds2, mape, dhalion, penstock"
     )

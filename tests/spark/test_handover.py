@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from penstock.spark.bridge import Bridge
 from penstock.testing.collector import Collector
 from tests.spark.items import assert_exactly_once, numbered
 from tests.spark.test_crashes import same, wait_for
@@ -221,6 +222,7 @@ def test_items_larger_than_the_memory_arrive(spark: SparkSession, collector: Col
     assert_exactly_once(collector.items(), 24)
 
 
+@in_one_process
 def test_what_the_shuffle_between_executors_needs_of_spark_is_tried(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     ours = jvm.org.apache.spark.penstock
@@ -230,3 +232,21 @@ def test_what_the_shuffle_between_executors_needs_of_spark_is_tried(spark: Spark
     sent = ours.ShuffleSecret.made(spark.sparkContext._jsc.sc().conf())
     assert len(sent["shuffle.secret"]) == 64
     assert ours.LinkShuffleManager.trial() is None
+    conf = jvm.org.apache.spark.SparkEnv.get().conf()
+    conf.set("spark.links.io.mode", "NONE")
+    try:
+        assert "NONE" in ours.LinkShuffleManager.trial()
+    finally:
+        conf.remove("spark.links.io.mode")
+    assert ours.LinkShuffleManager.fallback() is None, "here nothing goes between executors"
+
+
+def test_that_sparks_shuffle_is_used_instead_is_told(
+    spark: SparkSession, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Bridge, "shuffle_problem", lambda self: "there is no secret")
+    told: list[str] = []
+    flow = ps.Flow("fallback")
+    flow.source(numbered(10, rate=1000), name="numbers").sink(collector, name="out")
+    assert ps.run(flow, on_notice=told.append).await_termination(30)
+    assert told == ["Penstock's shuffle between executors cannot be used, Spark's own is: there is no secret"]

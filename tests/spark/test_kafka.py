@@ -186,6 +186,41 @@ def test_the_lag_of_the_broker_is_that_of_the_source(spark: SparkSession, broker
     assert sum(came) == pytest.approx(30, abs=2), "what arrived since, whenever it was read"
 
 
+def test_a_source_that_falls_behind_gets_replicas(
+    spark: SparkSession, broker: KafkaBroker, tmp_path: Path
+) -> None:
+    """A replica reads less than a thousand records a second, and four thousand are there."""
+    source, sink = new_topic(broker, 4), new_topic(broker)
+    for partition in range(4):
+        produce(broker, source, numbers(1000 * partition, 1000 * partition + 1000), partition=partition)
+
+    def slowly(value: bytes) -> int:
+        time.sleep(0.001)
+        return int(value)
+
+    flow = ps.Flow("behind")
+    read = flow.source(
+        ps.kafka(source, servers=broker.servers, value=slowly),
+        name="numbers",
+        replicas=ps.elastic(1, 8),
+        catch_up="2 s",
+    )
+    read.sink(ps.to_kafka(sink, servers=broker.servers, value="json"), name="out")
+    job = ps.run(
+        flow, checkpoint=tmp_path, policy="ds2", interval="1 s", settings="guards.warm_up_s=0", commit="1 min"
+    )
+    until(lambda: job.metrics().tasks["out"].items_in >= 4000)
+    replicas = job.metrics().tasks["numbers"].active
+    job.stop()
+    assert 2 <= replicas <= 4, "no more than one for each partition"
+    assert sorted(arrived(broker, sink)) == [*range(4000)]
+    assert job.control is not None
+    changed = [one.decision for one in job.control.decisions() if one.effect is not None]
+    whys = [reason.why for decision in changed for reason in decision.reasons if reason.task == "numbers"]
+    assert any(re.match(r"numbers must read \d+.* items/s and a replica can read \d+", why) for why in whys)
+    assert any("items behind: to drain them in 2 s" in why for why in whys)
+
+
 def test_the_password_is_in_nothing_that_a_flow_leaves(
     spark: SparkSession, broker: KafkaBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

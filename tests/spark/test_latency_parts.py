@@ -14,6 +14,7 @@ from penstock.observe.view import View
 from penstock.spark.job import Job
 from penstock.stats.sketch import Sketch
 from tests.spark.items import Item, make_item
+from tests.spark.test_crashes import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -103,6 +104,7 @@ def test_the_parts_explain_the_whole(
     """Within a tenth, or half a millisecond; the median of some windows, as others use the machine too."""
     job = ps.run(declare(), sampling=1.0, measure_every="0.5 s")
     try:
+        wait_for(lambda: "drop" in job.metrics().latency, 60)
         time.sleep(SETTLE_S)
         prepare(job)
         view = job.view()

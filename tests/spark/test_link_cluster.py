@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 import penstock as ps
 from penstock import processes
 from penstock.faults.leftovers import listening
-from penstock.flow.spark_conf import LINKS, SHUFFLE
 from penstock.spark.build_bridge import BENCH_JAR
 from penstock.spark.session import session
 from penstock.testing.collector import Collector
@@ -25,7 +24,6 @@ from tests.spark.items import Item, expected, numbered
 
 MASTER = "local-cluster[2,8,1024]"
 CONF = {
-    SHUFFLE: LINKS,
     "spark.jars": str(BENCH_JAR),
     "spark.sql.streaming.realTimeMode.minBatchDuration": "500",
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
@@ -66,7 +64,8 @@ if __name__ == "__main__":
     source = flow.source(numbered(4000, rate=1500, partitions=2), name="numbers")
     source.map(padded, parallelism=3).by_key(lambda pair: pair[0].index % 7).map(
         measured, parallelism=3).sink(collector, name="out")
-    job = ps.run(flow, master=MASTER, conf=CONF)
+    told = []
+    job = ps.run(flow, master=MASTER, conf=CONF, on_notice=told.append)
     job.await_termination(1)
     heard = {pid: listening(pid) for pid in executors()}
     for place in sum(heard.values(), []):
@@ -81,6 +80,10 @@ if __name__ == "__main__":
         "exact": Counter(item for item, _ in items) == Counter(expected(4000, 2)),
         "sizes": sorted(Counter(size for _, size in items).items()),
         "heard": list(heard.values()),
+        "authenticated": spark.sparkContext.getConf().get("spark.authenticate"),
+        "refused": job.metrics().refused,
+        "told": told,
+        "queues": sorted(job.metrics().shuffle),
     }))
     collector.close()
 """
@@ -96,3 +99,10 @@ def test_rows_go_over_our_connections_and_strangers_stop_nothing(tmp_path: Path)
     assert result["sizes"] == [[10, 3960], [3_000_000, 40]]
     assert [len(places) for places in result["heard"]] == [2, 2], "Spark's blocks, and the other executor"
     assert all(LOOPBACK.match(place) for places in result["heard"] for place in places)
+    assert result["authenticated"] == "true", "Spark's own connections, too"
+    assert result["refused"] == {"0": 1, "1": 1}
+    assert sorted(notice[:32] for notice in result["told"]) == [
+        "executor 0 has closed 1 connecti",
+        "executor 1 has closed 1 connecti",
+    ]
+    assert result["queues"] == ["0", "1"], "what waits before tasks is known"

@@ -120,8 +120,8 @@ class Drawn:
         kind = self._draw(st.sampled_from(kinds))
         width = self._width()
         if kind == "sums":
-            first, *others = [output.by_key(last_digit) for output in read]
-            return [first.task(Sums, *others, name=name, parallelism=width)]
+            keyed, *rest = [output.by_key(last_digit) for output in read]
+            return [keyed.task(Sums, *rest, name=name, parallelism=width)]
         if kind == "split":
             split = first.task(Split, *others, name=name, parallelism=width)
             return [split, split["high"]]

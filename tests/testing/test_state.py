@@ -20,13 +20,16 @@ class Pairs:
     splits = ("all",)
 
 
+PAIRS: Any = Pairs()
+
+
 def first(pair: Pair) -> str:
     return pair[0]
 
 
 def flow_of(name: str = "stateful") -> tuple[penstock.Flow, Output[Any]]:
     flow = penstock.Flow(name)
-    return flow, flow.source(Pairs(), name="pairs")
+    return flow, flow.source(PAIRS, name="pairs")
 
 
 def every_second(*pairs: Pair) -> list[Any]:
@@ -162,7 +165,7 @@ def test_short_forms() -> None:
 
 def test_a_scan_that_returns_no_pair_is_told() -> None:
     flow, pairs = flow_of()
-    pairs.by_key(first).scan(lambda _, pair: pair[1], 0).sink(print)  # type: ignore[arg-type, return-value]
+    pairs.by_key(first).scan(lambda _, pair: pair[1], 0).sink(print)
     with pytest.raises(JobFailed, match=r"scan must return \(state, output\), not int"):
         run(flow, {"pairs": [("a", 1)]})
 

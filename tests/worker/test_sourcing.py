@@ -110,12 +110,14 @@ class Counted:
         self.lag_items: int | None = None
         self.lags_ns: list[int] = []
         self.due_ns: list[int | None] = []
+        self.useful_ns = 0
 
     def sent_late(self, lag_ns: int) -> None:
         self.lags_ns.append(lag_ns)
 
     def source_read(self, count: int, useful_ns: int, due_ns: int | None) -> None:
         self.items += count
+        self.useful_ns += useful_ns
         self.due_ns.append(due_ns)
 
 
@@ -470,3 +472,27 @@ def test_the_pause_of_a_batching_source_counts_as_time_in_the_envelope(benches: 
     assert bench.measured.lags_ns[1] > 0, "the second one was due before the pause: that is real delay"
     bench.outbox.flush()
     assert bench.envelopes[0].tags[0].emit_ns == due_ns
+
+
+class Slow(Script):
+    """Each read takes a while of which nothing is spent in the CPU."""
+
+    def read(self, limit: int, wait_s: float) -> Read | None:
+        time.sleep(0.05)
+        return super().read(limit, wait_s)
+
+
+def test_reading_is_useful_time_unless_it_waits_for_items(
+    benches: list[Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that fills its limit did not wait, and neither did one that was not allowed to."""
+    waiting = bench_of(benches, Slow([[1, 2], [3]]))
+    waiting.run(Position(0, 0))
+    monkeypatch.setattr(sourcing_module, "_CHUNK", 2)
+    filling = bench_of(benches, Slow([[1, 2], [3]]))
+    filling.run(Position(0, 0))
+    monkeypatch.setattr(sourcing_module, "_WAIT_S", 0.0)
+    working = bench_of(benches, Slow([[1, 2], [3]]))
+    working.run(Position(0, 0))
+    useful_ms = [round(bench.measured.useful_ns / 1e6) for bench in (waiting, filling, working)]
+    assert useful_ms[0] < 50 <= useful_ms[1] < 100 <= useful_ms[2]

@@ -44,7 +44,7 @@ def test_a_good_proposal_passes_untouched() -> None:
     assert decision.refused == []
 
 
-@pytest.mark.parametrize("name", [name for name in policy_names() if name != "penstock"])
+@pytest.mark.parametrize("name", policy_names())
 @pytest.mark.parametrize(
     "changes",
     [

@@ -255,6 +255,19 @@ final class Pump implements TaskHost.Unit {
   }
 
   @Override
+  public boolean exact(TaskHost task) {
+    Orders now = agent.orders(run.id());
+    if (now != null) {
+      for (JsonNode name : Json.parse(now.switches()).path("exact")) {
+        if (name.asText().equals(task.task())) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  @Override
   public boolean closed() {
     return closed;
   }

@@ -27,6 +27,9 @@ final class TaskHost {
 
     boolean closed();
 
+    /** Whether state depends on the task: then a successor could not go on where its worker has died. */
+    boolean exact(TaskHost task);
+
     /** Whether the batch that ends is the last of the run. */
     boolean closing();
 
@@ -381,6 +384,13 @@ final class TaskHost {
     sending.lock();
     try {
       if (unit.closed()) {
+        return;
+      }
+      if (unit.exact(this)) {
+        unit.workers().report(Reports.restart(task, unit.replica(), epitaph.how()));
+        unit.failWith(
+            new FlowException("a worker of task " + task + " has ended (" + epitaph.how()
+                + "), and state that depends on it goes back to the last commit"));
         return;
       }
       if (!unacknowledged.died(System.nanoTime() - startedNs, epitaph)) {

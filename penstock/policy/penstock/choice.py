@@ -1,0 +1,178 @@
+"""The fewest replicas that keep every constraint.
+
+    minimise sum of p_i   so that for each constraint c
+    fixed_c + m_c (sum of W_i(p_i) + z sqrt(sum of (W_i v_i)^2)) <= bound_c       i over the queues of c
+
+m is the margin, z the normal quantile of the share. It begins with the fewest replicas that do the work and
+drain what is left over, and gives one more where that shortens the worst constraint most. Waits fall ever
+more slowly, so the best single steps are the best in total. At last, what one constraint made superfluous for
+another is taken back.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from penstock.policy.penstock.waiting import Wait
+
+_FULL = 0.97
+_NO_LIMIT = 100_000
+_HARDLY = 0.01
+"""Of the bound: what a step must gain to be worth it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A task with its limits; `least` are the replicas that drain its backlog. One that is fixed has one."""
+
+    wait: Wait
+    least: int
+    most: int | None
+
+    @property
+    def highest(self) -> int:
+        return _NO_LIMIT if self.most is None else self.most
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A constraint: what takes its time anyway, the queues it goes through, and what is allowed."""
+
+    name: str
+    fixed_ms: float
+    queues: tuple[str, ...]
+    bound_ms: float
+    factor: float
+    sigmas: float
+
+
+@dataclass(slots=True)
+class Choice:
+    """The replicas, what each constraint will take with them, and those that cannot be kept."""
+
+    replicas: dict[str, int]
+    predicted_ms: dict[str, float] = field(default_factory=dict)
+    infeasible: dict[str, str] = field(default_factory=dict)
+
+
+class _Search:
+    def __init__(self, queues: Mapping[str, Queue], bounds: Sequence[Bound]) -> None:
+        self.queues, self.bounds = queues, bounds
+        self.replicas = {name: _start(queue) for name, queue in queues.items()}
+        self._known: dict[tuple[str, int], tuple[float, float]] = {}
+
+    def wait(self, name: str, replicas: int) -> tuple[float, float]:
+        key = (name, replicas)
+        if key not in self._known:
+            self._known[key] = self.queues[name].wait.wait_ms(replicas)
+        return self._known[key]
+
+    def sums(self, bound: Bound) -> tuple[float, float]:
+        """Of the waits of a constraint, and of the squares of their luck."""
+        waits = [self.wait(name, self.replicas[name]) for name in bound.queues]
+        return math.fsum(wait for wait, _ in waits), math.fsum(luck * luck for _, luck in waits)
+
+    def latency_ms(self, bound: Bound) -> float:
+        """With the replicas of now."""
+        return _latency_ms(bound, *self.sums(bound))
+
+    def latency_with_ms(self, bound: Bound, sums: tuple[float, float], name: str, count: int) -> float:
+        """With another number of replicas of one task."""
+        (wait, luck), (other, other_luck) = self.wait(name, self.replicas[name]), self.wait(name, count)
+        if math.inf in (wait, other):
+            before, self.replicas[name] = self.replicas[name], count
+            latency_ms = self.latency_ms(bound)
+            self.replicas[name] = before
+            return latency_ms
+        return _latency_ms(bound, sums[0] - wait + other, sums[1] - luck * luck + other_luck * other_luck)
+
+    def hold(self, bound: Bound) -> bool:
+        """Add replicas until the bound is kept; whether it could be."""
+        while True:
+            sums = self.sums(bound)
+            now_ms = _latency_ms(bound, *sums)
+            if now_ms <= bound.bound_ms:
+                return True
+            gains = {name: self._gain(bound, sums, now_ms, name) for name in bound.queues}
+            best = max(gains, key=gains.__getitem__, default=None)
+            if best is None or gains[best] <= 0.0:
+                return False
+            self.replicas[best] += self._step(best)
+
+    def _gain(self, bound: Bound, sums: tuple[float, float], now_ms: float, name: str) -> float:
+        """How much shorter it becomes for each replica of a step, 0 if that is hardly anything."""
+        step = self._step(name)
+        if step <= 0:
+            return 0.0
+        count = self.replicas[name]
+        if now_ms == math.inf:
+            return self.queues[name].wait.busy(count) / count
+        gain_ms = now_ms - self.latency_with_ms(bound, sums, name, count + step)
+        return gain_ms / step if gain_ms > _HARDLY * bound.bound_ms else 0.0
+
+    def _step(self, name: str) -> int:
+        return min(_step(self.replicas[name]), self.queues[name].highest - self.replicas[name])
+
+    def trim(self, kept: Sequence[Bound]) -> None:
+        """Take back what no bound needs, the largest numbers first."""
+        for name in sorted(self.replicas, key=lambda one: -self.replicas[one]):
+            mine = [(bound, self.sums(bound)) for bound in kept if name in bound.queues]
+            count, least = self.replicas[name], _start(self.queues[name])
+            step = _step(count)
+            while step:
+                fewer = count - step
+                if fewer >= least and all(
+                    self.latency_with_ms(bound, sums, name, fewer) <= bound.bound_ms for bound, sums in mine
+                ):
+                    count = fewer
+                else:
+                    step //= 2
+            self.replicas[name] = count
+
+
+def _latency_ms(bound: Bound, wait_ms: float, luck_squares: float) -> float:
+    if wait_ms == math.inf:
+        return math.inf
+    luck_ms = bound.sigmas * math.sqrt(max(0.0, luck_squares))
+    return bound.fixed_ms + bound.factor * (wait_ms + luck_ms)
+
+
+def choose(queues: Mapping[str, Queue], bounds: Sequence[Bound]) -> Choice:
+    """The replicas of each queue."""
+    search = _Search(queues, bounds)
+    held = [bound for bound in bounds if search.hold(bound)]
+    if len(held) == len(bounds):
+        search.trim(held)
+    choice = Choice(search.replicas)
+    for bound in bounds:
+        choice.predicted_ms[bound.name] = search.latency_ms(bound)
+        if bound not in held:
+            choice.infeasible[bound.name] = _needed(search, bound)
+    return choice
+
+
+def _start(queue: Queue) -> int:
+    """Enough to do the work, and what is least."""
+    work = queue.wait
+    count = max(1, math.ceil(work.busy(work.now) / _FULL * (1.0 - 1e-9)))
+    while work.exponent and work.busy(count) > _FULL * count and count < queue.highest:
+        count += _step(count)
+    return min(queue.highest, max(count, queue.least))
+
+
+def _step(count: int) -> int:
+    return max(1, count // 20)
+
+
+def _needed(search: _Search, bound: Bound) -> str:
+    """What would keep it."""
+    full = [
+        name
+        for name in bound.queues
+        if search.replicas[name] >= search.queues[name].highest
+        and search.wait(name, search.replicas[name])[0] > 0.1 * bound.bound_ms
+    ]
+    if full:
+        return "it would need more replicas of " + " and ".join(dict.fromkeys(full))
+    latency_ms = search.latency_ms(bound)
+    return f"replicas do not help: a bound of {latency_ms:.3g} ms could be kept"

@@ -1,0 +1,146 @@
+"""What items cost and become, over some intervals, so that one of them does not decide alone.
+
+    ratio = sum over intervals k ago of KEPT^k above_k / sum of KEPT^k below_k
+
+A ratio of sums, so intervals count by what was done in them: useful seconds over items is the service time,
+items of a stream over items that its sender has done is what becomes of one. When an interval differs from
+those before by more than luck, they are forgotten: the work has changed, not its measurement.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from penstock.policy.measured import finite
+from penstock.stats.snapshot import Snapshot, StreamStats, TaskStats
+
+KEPT = 0.8
+_LUCK = 4.0
+_ALIKE = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """So much above for so much below."""
+
+    above: float = 0.0
+    below: float = 0.0
+
+    @property
+    def value(self) -> float | None:
+        """None as long as nothing is below."""
+        return self.above / self.below if self.below > 0.0 else None
+
+    def then(self, above: float | None, below: float | None, luck: float) -> "Ratio":
+        """With one more interval; `luck` is by how much its ratio may differ for nothing."""
+        if above is None or not below:
+            return self
+        before, now = self.value, above / below
+        if before is None or abs(now - before) > luck + _ALIKE * before:
+            return Ratio(above, below)
+        return Ratio(KEPT * self.above + above, KEPT * self.below + below)
+
+
+@dataclass(frozen=True, slots=True)
+class Varies:
+    """A squared coefficient of variation, over so many items, with replicas and lifetimes as in `made_by`."""
+
+    cv2: float = 1.0
+    items: float = 0.0
+    made_by: tuple[float, ...] = ()
+
+    def then(self, cv: float | None, items: float | None) -> "Varies":
+        """With one more interval."""
+        if cv is None or not items:
+            return self
+        before = KEPT * self.items
+        return Varies((before * self.cv2 + items * cv * cv) / (before + items), before + items, self.made_by)
+
+    def only_by(self, made_by: tuple[float, ...]) -> "Varies":
+        """As it is, or anew where something else made it."""
+        return self if made_by == self.made_by else Varies(self.cv2, 0.0, made_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """By task: seconds for an item, and how much that and the arrivals vary; by stream: items for one."""
+
+    costs: Mapping[str, Ratio] = field(default_factory=dict)
+    becomes: Mapping[str, Ratio] = field(default_factory=dict)
+    services: Mapping[str, Varies] = field(default_factory=dict)
+    arrivals: Mapping[str, Varies] = field(default_factory=dict)
+
+    def service_s(self, task: str) -> float | None:
+        """Useful seconds for an item; None as long as nothing was done."""
+        return self.costs.get(task, Ratio()).value
+
+    def service_cv2(self, task: str) -> float:
+        """Squared coefficient of variation of the service time; 1 where it is unknown."""
+        return self.services.get(task, Varies()).cv2
+
+    def arrival_cv2(self, task: str) -> float:
+        """The same of the time between arrivals at a replica, with the replicas of now."""
+        return self.arrivals.get(task, Varies()).cv2
+
+    def ratio(self, stream: StreamStats, sender: TaskStats) -> float | None:
+        """Items of a stream for each that its sender has done; of a source that nobody counted, one."""
+        known = self.becomes.get(stream.name, Ratio()).value
+        return 1.0 if known is None and sender.kind == "source" else known
+
+
+def counted(before: Counted, snapshot: Snapshot, unsettled: Collection[str] = ()) -> Counted:
+    """With one more interval. What it lacks stays as it was, and so do the arrivals of `unsettled` tasks."""
+    tasks = snapshot.tasks
+    services = {
+        name: before.services.get(name, Varies()).then(finite(task.service_cv), finite(task.processed_total))
+        for name, task in tasks.items()
+    }
+    return Counted(
+        costs={
+            name: _cost(before.costs.get(name, Ratio()), task, services[name].cv2)
+            for name, task in tasks.items()
+        },
+        becomes={
+            one.name: _becomes(before.becomes.get(one.name, Ratio()), snapshot, one)
+            for one in snapshot.streams
+        },
+        services=services,
+        arrivals={
+            name: _arrivals(
+                before.arrivals.get(name, Varies()), snapshot, name, settled=name not in unsettled
+            )
+            for name, task in tasks.items()
+        },
+    )
+
+
+def _cost(before: Ratio, task: TaskStats, cv2: float) -> Ratio:
+    done, useful_s = finite(task.processed_total), _useful_s(task)
+    if not done or useful_s is None:
+        return before
+    return before.then(useful_s, done, _LUCK * useful_s / done * math.sqrt(max(cv2, 0.01) / done))
+
+
+def _becomes(before: Ratio, snapshot: Snapshot, stream: StreamStats) -> Ratio:
+    """A stream that nobody counts carries all that its sender sends."""
+    sender = snapshot.tasks[stream.sender]
+    items, done = finite(stream.emitted_total), finite(sender.processed_total)
+    if items is None:
+        items = finite(sender.emitted_total)
+    luck = _LUCK * math.sqrt(items) / done if items and done else 0.0
+    return before.then(items, done, luck)
+
+
+def _arrivals(before: Varies, snapshot: Snapshot, name: str, *, settled: bool) -> Varies:
+    task = snapshot.tasks[name]
+    lifetimes_ms = (one.batch_lifetime_ms or 0.0 for one in snapshot.streams_into(name))
+    known = before.only_by((float(task.parallelism), *lifetimes_ms))
+    return known.then(finite(task.interarrival_cv), finite(task.processed_total)) if settled else known
+
+
+def _useful_s(task: TaskStats) -> float | None:
+    """Of all replicas; where it is not measured, the time that they were busy with items."""
+    useful_s, service_ms, done = map(finite, (task.useful_s, task.service_ms, task.processed_total))
+    if useful_s is not None:
+        return useful_s * task.parallelism
+    return None if service_ms is None or done is None else service_ms / 1000.0 * done

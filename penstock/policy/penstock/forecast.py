@@ -1,0 +1,134 @@
+"""What a source will send when a change has taken effect: its level, its trend if it has one, its surprises.
+
+The level is the mean of the last intervals, as many of them as differ from the newest by no more than luck:
+
+    |x_k - x_0| <= LUCK sqrt((x_k + x_0) / T)        for Poisson arrivals at x_0 items/s in T seconds
+
+So a constant load is averaged, and a step is believed at once. The trend is the median of the slopes between
+any two of the last intervals (Theil and Sen), which a single odd one does not move. It is used only while it
+has been the better forecast lately, so never on noise: both are judged by what came, over the same time
+ahead, where having expected too little counts nine times as much as too much.
+
+A surprise is what came over what was expected, if it was more than luck; a load that falls at once may rise
+at once, so a fall counts as the rise that would undo it. The head-room is a quantile of the surprises of the
+last minutes, and never above the most that was seen in them: a load at its peak needs no room for twice that.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
+
+LUCK = 3.0
+REMEMBERED = 120
+"""Intervals; ten minutes of 5 s."""
+_LEVEL_OF = 8
+_TREND_OF = 5
+_FORGETS = 0.85
+_TOO_LITTLE = 9.0
+_LARGEST = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Rates of the past intervals, surprises, and how much each way to forecast was off lately."""
+
+    rates: tuple[float, ...] = ()
+    surprises: tuple[float, ...] = ()
+    level_loss: float = 0.0
+    trend_loss: float = 0.0
+
+    @property
+    def has_trend(self) -> bool:
+        """Whether the trend has been no worse a forecast."""
+        return self.trend_loss <= self.level_loss
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What is expected, and what is planned for, with head-room."""
+
+    expected_per_s: float
+    planned_per_s: float
+    trend: bool
+
+
+def level(rates: Sequence[float], interval_s: float) -> float:
+    """The mean of the last ones that are one level."""
+    newest = rates[-1]
+    found = [newest]
+    for rate in reversed(rates[-_LEVEL_OF:-1]):
+        if not _is_luck(rate, newest, interval_s):
+            break
+        found.append(rate)
+    return math.fsum(found) / len(found)
+
+
+def slope(rates: Sequence[float], interval_s: float) -> float:
+    """Change in an interval; 0 while too few are known, and where it may be luck."""
+    last = rates[-_TREND_OF:]
+    if len(last) < 3:
+        return 0.0
+    slopes = [
+        (last[later] - last[earlier]) / (later - earlier)
+        for earlier in range(len(last))
+        for later in range(earlier + 1, len(last))
+    ]
+    # The line goes on only if it was one: with steps up and down among the last there is none.
+    steps = [later - earlier for earlier, later in pairwise(last)]
+    found = median(slopes)
+    agree = sum(step * found > 0 for step in steps)
+    if agree < len(steps) - 1 or _is_luck(last[0], last[0] + found * len(steps), interval_s):
+        return 0.0
+    return found
+
+
+def learnt(history: History, rate_per_s: float, interval_s: float, ahead: int) -> History:
+    """With one more interval, and what the forecasts of `ahead` intervals ago were worth."""
+    rates = (*history.rates, rate_per_s)[-REMEMBERED:]
+    history = replace(history, rates=rates)
+    before = rates[:-ahead]
+    if not before:
+        return history
+    flat = level(before, interval_s)
+    rising = max(0.0, flat + ahead * slope(before, interval_s))
+    chosen = rising if history.has_trend else flat
+    return replace(
+        history,
+        surprises=(*history.surprises, _surprise(rate_per_s, chosen, interval_s))[-REMEMBERED:],
+        level_loss=_FORGETS * history.level_loss + _loss(rate_per_s, flat),
+        trend_loss=_FORGETS * history.trend_loss + _loss(rate_per_s, rising),
+    )
+
+
+def _surprise(came: float, expected: float, interval_s: float) -> float:
+    """1 for what is luck; the same for a fall as for the rise that would undo it."""
+    if _is_luck(came, expected, interval_s):
+        return 1.0
+    low, high = sorted((came, expected))
+    return _LARGEST if low * _LARGEST <= high else high / low
+
+
+def _is_luck(one: float, other: float, interval_s: float) -> bool:
+    return abs(one - other) <= LUCK * math.sqrt(max(0.0, one + other) / interval_s)
+
+
+def _loss(came: float, expected: float) -> float:
+    return _TOO_LITTLE * (came - expected) if came > expected else expected - came
+
+
+def forecast(history: History, interval_s: float, ahead: int, quantile: float | None) -> Forecast:
+    """Of the rate in `ahead` intervals; a `quantile` of None is no head-room."""
+    rises = slope(history.rates, interval_s) if history.has_trend else 0.0
+    expected = max(0.0, level(history.rates, interval_s) + ahead * rises)
+    planned = expected
+    if quantile is not None and history.surprises:
+        planned = min(expected * _quantile(history.surprises, quantile), max(history.rates))
+    return Forecast(expected, max(planned, expected), rises != 0.0)
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """The smallest that so many are not above; beyond all of them the largest."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, math.ceil(share * (len(ordered) + 1)) - 1))]

@@ -1,0 +1,121 @@
+"""What one more interval teaches: the memory after a snapshot."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from penstock.policy.keep import current_parallelism
+from penstock.policy.measured import finite, sequence_latency_ms
+from penstock.policy.penstock.counted import Counted, counted
+from penstock.policy.penstock.demand import demand, due_per_s
+from penstock.policy.penstock.forecast import History, learnt
+from penstock.policy.penstock.margin import Margin, after_load, after_wait, first_margin
+from penstock.policy.penstock.memory import Memory
+from penstock.policy.penstock.parameters import PenstockParameters
+from penstock.policy.penstock.price import Prices
+from penstock.policy.penstock.seen import fits_after, fixed_after, holders_after, scalability_after
+from penstock.policy.penstock.tails import tails_after
+from penstock.stats.snapshot import ConstraintSpec, Snapshot
+
+_MORE_THAN_PLANNED = 1.02
+_STOPPED = 0.6
+
+
+def share_of(constraint: ConstraintSpec, parameters: PenstockParameters) -> float:
+    """In which share of intervals it is to be held."""
+    return parameters.share if constraint.share is None else constraint.share
+
+
+def held(snapshot: Snapshot, constraint: ConstraintSpec) -> bool | None:
+    """Whether it was in this interval; None where that was not measured."""
+    percentiles = {"p95": constraint.p95_ms, "p99": constraint.p99_ms}
+    latency_ms = percentiles.get(constraint.statistic, sequence_latency_ms(snapshot, constraint))
+    known = finite(latency_ms)
+    return None if known is None else known <= constraint.latency_ms
+
+
+def after(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -> Memory:
+    """The memory with this interval in it. One in which the flow stood still teaches only that."""
+    rates = _rates(snapshot)
+    still_s = _stood_still_s(snapshot, memory.counts, rates)
+    prices = memory.prices.looked(current_parallelism(snapshot), snapshot.interval_s, still_s)
+    if prices.pause_s > 0.0:
+        return replace(memory, last=snapshot, prices=prices)
+    unsettled = set(snapshot.tasks) if memory.prices.pause_s else set(memory.holders)
+    counts = counted(memory.counts, snapshot, unsettled)
+    ahead = memory.prices.ahead(snapshot.interval_s)
+    fixed_ms = fixed_after(snapshot, memory.fixed_ms)
+    return replace(
+        memory,
+        last=snapshot,
+        counts=counts,
+        sources={
+            name: learnt(memory.sources.get(name, History()), rate, snapshot.interval_s, ahead)
+            for name, rate in rates.items()
+        },
+        scalability=scalability_after(snapshot, memory.scalability, memory.last),
+        fits=fits_after(snapshot, counts, memory.fits, memory.last),
+        holders=holders_after(snapshot, counts, memory.holders),
+        fixed_ms=fixed_ms,
+        tails=tails_after(snapshot, fixed_ms, memory.tails),
+        margins=_Lesson(snapshot, memory, parameters, rates, prices).margins(),
+        prices=prices,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """What an interval that was held or not says about the margins."""
+
+    snapshot: Snapshot
+    memory: Memory
+    parameters: PenstockParameters
+    rates: Mapping[str, float]
+    prices: Prices
+
+    def margins(self) -> dict[str, Margin]:
+        ahead = self.memory.prices.ahead(self.snapshot.interval_s)
+        plan = self.memory.plans[-ahead] if len(self.memory.plans) >= ahead else None
+        surprised = plan is not None and any(
+            rate > _MORE_THAN_PLANNED * plan.get(name, rate) for name, rate in self.rates.items()
+        )
+        found = {}
+        for one in self.snapshot.constraints:
+            share = share_of(one, self.parameters)
+            margin = self.memory.margins.get(one.name, first_margin(share))
+            kept = held(self.snapshot, one)
+            if kept is not None and plan is not None and self.parameters.margin == "on":
+                if surprised or kept:
+                    margin = after_load(margin, share, missed=not kept)
+                if not surprised and self._is_settled():
+                    margin = after_wait(margin, share, missed=not kept)
+            found[one.name] = margin
+        return found
+
+    def _is_settled(self) -> bool:
+        """Whether nothing was on its way, and the interval before left nothing that breaks this one."""
+        last = self.memory.last
+        return (
+            last is not None
+            and current_parallelism(last) == current_parallelism(self.snapshot)
+            and self.memory.prices.order is None
+            and self.memory.prices.pause_s == 0.0
+            and all(held(last, one) is not False for one in last.constraints)
+        )
+
+
+def _rates(snapshot: Snapshot) -> dict[str, float]:
+    rates = {name: due_per_s(task) for name, task in snapshot.tasks.items() if task.kind == "source"}
+    return {name: rate for name, rate in rates.items() if rate is not None}
+
+
+def _stood_still_s(snapshot: Snapshot, counts: Counted, rates: Mapping[str, float]) -> float:
+    """How much of the interval nothing was done, as the task tells that was busiest or did most."""
+    came = demand(snapshot, counts, rates)
+    done = [
+        max(task.processed_total / (came[name] * snapshot.interval_s), finite(task.utilization) or 0.0)
+        for name, task in snapshot.tasks.items()
+        if task.kind != "source" and task.processed_total is not None and came.get(name)
+    ]
+    if not done or max(done) > _STOPPED:
+        return 0.0
+    return snapshot.interval_s * (1.0 - max(done))

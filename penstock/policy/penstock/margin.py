@@ -1,0 +1,48 @@
+"""Margins that are learnt from the intervals that were not held, so that a stated share of them is.
+
+A miss has one of three causes. What came was more than was planned for: then the head-room was too small, and
+the quantile of surprises that it covers moves up. Or it was not more, nothing was on its way and nothing left
+over: then the model was too hopeful, and waits count for more. Anything else teaches nothing.
+
+    a <- a + GAIN ((1 - share) - missed)        the surprises left uncovered (adaptive conformal inference)
+    log m <- log m + STEP (missed - (1 - share))    what predicted waits are multiplied by
+
+Both come to rest where the share that is missed is the one that may be.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+_GAIN = 0.05
+_STEP = 0.2
+_LEAST, _MOST = 0.8, 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """Of a constraint: `uncovered` is a, `factor` is m."""
+
+    uncovered: float
+    factor: float = 1.0
+
+    @property
+    def quantile(self) -> float:
+        """Of surprises, that head-room covers."""
+        return min(1.0, max(0.0, 1.0 - self.uncovered))
+
+
+def first_margin(share: float) -> Margin:
+    """Before anything was learnt."""
+    return Margin(uncovered=1.0 - share)
+
+
+def after_load(margin: Margin, share: float, *, missed: bool) -> Margin:
+    """More came than was planned for, or not."""
+    moved = margin.uncovered + _GAIN * ((1.0 - share) - missed)
+    return replace(margin, uncovered=min(2.0 * (1.0 - share), max(-_GAIN, moved)))
+
+
+def after_wait(margin: Margin, share: float, *, missed: bool) -> Margin:
+    """What waited, waited longer than was to be, or not."""
+    moved = math.log(margin.factor) + _STEP * (missed - (1.0 - share))
+    return replace(margin, factor=min(_MOST, max(_LEAST, math.exp(moved))))

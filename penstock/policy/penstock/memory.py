@@ -1,0 +1,29 @@
+"""What the policy remembers from one interval to the next."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.policy.penstock.capacity import Scalability
+from penstock.policy.penstock.counted import Counted
+from penstock.policy.penstock.forecast import History
+from penstock.policy.penstock.margin import Margin
+from penstock.policy.penstock.price import Prices
+from penstock.policy.penstock.waiting import Fit
+from penstock.stats.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """`plans` are the rates of the sources that were planned for, one for each of the last intervals."""
+
+    last: Snapshot | None = None
+    counts: Counted = field(default_factory=Counted)
+    sources: Mapping[str, History] = field(default_factory=dict)
+    plans: tuple[Mapping[str, float], ...] = ()
+    scalability: Mapping[str, Scalability] = field(default_factory=dict)
+    fits: Mapping[str, Fit] = field(default_factory=dict)
+    holders: Mapping[str, int] = field(default_factory=dict)
+    fixed_ms: Mapping[str, float] = field(default_factory=dict)
+    tails: Mapping[str, float] = field(default_factory=dict)
+    margins: Mapping[str, Margin] = field(default_factory=dict)
+    prices: Prices = field(default_factory=Prices)

@@ -1,0 +1,82 @@
+"""What a change takes and what it costs, as seen: the time until replicas are there, and the time the flow
+stands still.
+
+An order that is on its way is repeated until it has come, for in most engines another one begins anew. While
+the flow stands still for P seconds nothing is held; so that no more than 1 - share of all time is lost to
+changes that only save, these are P / (1 - share) apart. Taking replicas away follows the most that was wanted
+over the time that it would take to have them back.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+_GIVEN_UP_S = 90.0
+_AGREE = 3
+_REMEMBERED = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Replicas that were asked for, so many seconds ago."""
+
+    replicas: Mapping[str, int]
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What is known of changes. `wishes` are the replicas that were enough, in the last intervals."""
+
+    order: Order | None = None
+    delay_s: float | None = None
+    still_s: float = 0.0
+    pause_s: float = 0.0
+    since_change_s: float = math.inf
+    wishes: tuple[Mapping[str, int], ...] = field(default=())
+
+    def ahead(self, interval_s: float) -> int:
+        """Intervals until a change that is ordered now has its effect on a whole one."""
+        return 1 + math.ceil(max(0.0, (self.delay_s or 0.0) - 0.1 * interval_s) / interval_s)
+
+    def are_cheap(self, interval_s: float) -> bool:
+        """Whether changes were seen, and the flow did not stand still for them."""
+        return self.delay_s is not None and self.still_s <= 0.5 * interval_s
+
+    def looked(self, now: Mapping[str, int], interval_s: float, stood_still_s: float) -> "Prices":
+        """After one more interval, which ended with these replicas."""
+        found = replace(self, since_change_s=self.since_change_s + interval_s)
+        pause_s = self.pause_s + stood_still_s if stood_still_s > 0.0 else 0.0
+        if self.since_change_s <= _GIVEN_UP_S:
+            found = replace(found, pause_s=pause_s, still_s=max(self.still_s, pause_s))
+        order = self.order
+        if order is None:
+            return found
+        age_s = order.age_s + interval_s
+        if all(now.get(task, count) == count for task, count in order.replicas.items()):
+            # It came somewhere in the last interval.
+            delay_s = max(0.0, age_s - interval_s)
+            known = delay_s if self.delay_s is None else max(delay_s, 0.8 * self.delay_s)
+            return replace(found, order=None, delay_s=known)
+        if age_s >= _GIVEN_UP_S:
+            return replace(found, order=None)
+        return replace(found, order=Order(order.replicas, age_s))
+
+    def wished(self, enough: Mapping[str, int]) -> "Prices":
+        """With what would have been enough in one more interval."""
+        return replace(self, wishes=(*self.wishes, dict(enough))[-_REMEMBERED:])
+
+    def fewest(self, task: str, interval_s: float) -> int | None:
+        """The most that was wanted lately; None while too little is known."""
+        needed = _AGREE + self.ahead(interval_s)
+        if len(self.wishes) < needed:
+            return None
+        return max(wish.get(task, 1) for wish in self.wishes[-needed:])
+
+    def may_save(self, share: float) -> bool:
+        """Whether a change that only saves is due."""
+        return self.since_change_s >= self.still_s / (1.0 - share)
+
+    def ordered(self, replicas: Mapping[str, int]) -> "Prices":
+        """After these were asked for."""
+        return replace(self, order=Order(dict(replicas)), since_change_s=0.0)

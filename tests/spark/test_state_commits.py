@@ -1,0 +1,119 @@
+"""Declared state is committed with every batch: after a stop, with other replicas, and when workers die."""
+
+import operator
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock as ps
+from penstock import Out, state
+from penstock.testing.collector import Collector
+from tests.spark.items import Item, numbered, wait_for_items
+
+pytestmark = pytest.mark.spark
+COUNT = 400
+Counted = tuple[str, int, int]
+
+
+def last_digit(item: Item) -> int:
+    return item.index % 10
+
+
+class DiesOnce:
+    """Kills its process at one item, the first time it sees it."""
+
+    def __init__(self, witness: Path | None, index: int) -> None:
+        self.witness = witness
+        self.index = index
+
+    def process(self, item: Item, out: Any) -> None:
+        self.die_at(item)
+        out(item)
+
+    def die_at(self, item: Item) -> None:
+        if item.index == self.index and self.witness is not None and not self.witness.exists():
+            self.witness.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Counts(DiesOnce):
+    """Counts by key and by replica."""
+
+    by = state.key(int)
+    seen = state.value(0)
+    taken = state.per_replica(0, merge=operator.add)
+
+    def open(self, context: Any) -> None:
+        self.context = context
+
+    def process(self, item: Item, out: Out[Counted]) -> None:
+        self.seen += 1
+        self.taken += 1
+        self.die_at(item)
+        out(("seen", self.by, self.seen))
+        out(("taken", self.context.replica, self.taken))
+
+
+def highest(rows: list[Counted], kind: str) -> dict[int, int]:
+    """By key or replica."""
+    found: dict[int, int] = {}
+    for row, key, value in rows:
+        if row == kind:
+            found[key] = max(value, found.get(key, 0))
+    return found
+
+
+def test_a_start_goes_on_with_the_state_in_other_replicas(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    def counting(replicas: int, name: str = "counts") -> ps.Flow:
+        flow = ps.Flow("kept")
+        keyed = flow.source(numbered(COUNT, rate=200), name="numbers").by_key(last_digit)
+        keyed.task(Counts(None, 0), name=name, parallelism=replicas).sink(collector, name="out")
+        return flow
+
+    place = tmp_path / "checkpoint"
+    job = ps.run(counting(2), checkpoint=place, commit="1 s")
+    wait_for_items(collector, COUNT)  # two of each item, so half of them
+    job.stop()
+    with pytest.raises(ps.FlowError, match=r'state of task "counts", which the flow does not have.*others'):
+        ps.run(counting(2, "others"), checkpoint=place)
+    assert ps.run(counting(3), checkpoint=place, commit="1 s").await_termination(60)
+    rows = collector.items()
+    seen = Counter((key, value) for kind, key, value in rows if kind == "seen")
+    assert seen == {(key, value): 1 for key in range(10) for value in range(1, COUNT // 10 + 1)}
+    assert sum(highest(rows, "taken").values()) == COUNT
+    assert len(highest(rows, "taken")) == 3
+
+
+def test_state_is_exact_when_workers_of_the_task_and_before_it_die(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    flow = ps.Flow("dying")
+    passed = flow.source(numbered(COUNT, rate=200), name="numbers").task(
+        DiesOnce(tmp_path / "first", 150), name="pass"
+    )
+    counts = passed.by_key(last_digit).task(Counts(tmp_path / "second", 350), name="counts", parallelism=2)
+    counts.sink(collector, name="out")
+    notices: list[str] = []
+    job = ps.run(flow, commit="1 s", on_notice=notices.append)
+    assert job.await_termination(60)
+    rows = collector.items()
+    assert highest(rows, "seen") == dict.fromkeys(range(10), COUNT // 10)
+    assert {(key, value) for kind, key, value in rows if kind == "seen"} == {
+        (key, value) for key in range(10) for value in range(1, COUNT // 10 + 1)
+    }
+    assert sum(highest(rows, "taken").values()) == COUNT
+    metrics = job.metrics()
+    assert metrics.restarts == 2
+    ended = [
+        words for words in notices if "has ended (killed by signal 9), and state that depends on it" in words
+    ]
+    assert len(ended) == 2, notices
+    assert not any("in the memory of its workers" in words for words in notices)
+    assert (tmp_path / "second").exists()

@@ -41,7 +41,7 @@ def _picture(workload: str, standings: Sequence[Standing]) -> Any:
             ", ".join(names), (cost, held), xytext=(6, 4), textcoords="offset points", color=point.get_color()
         )
     axes.set(
-        title=workload,
+        title=f"{workload}, simulated",
         xlabel="replica-hours over the oracle's",
         ylabel="held of what the oracle holds [%]",
         ylim=(-5.0, 108.0),

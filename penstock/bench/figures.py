@@ -32,12 +32,12 @@ def draw_primetest(runs: Runs, path: Path) -> None:
         cpu.plot(times, [100.0 * point.cpu_share for point in run.points], label=name)
     last = next(iter(shown.values()))
     rate.plot(_times(last), [point.due_per_s / 1e6 for point in last.points], "k:", label="attempted")
-    latency.axhline(20.0, color="grey", linewidth=0.8)
+    _bound(latency, 20.0)
     latency.set(yscale="log", ylabel="latency [ms]\nmean, 95th pct. dotted")
     rate.set(ylabel="data items\n[millions/s]")
     replicas.set(ylabel="Prime Tester\nparallelism")
     cpu.set(ylabel="worker CPU [%]", xlabel="time [s]")
-    _save(figure, (rate,), path)
+    _save(figure, (rate,), path, "PrimeTest, bound of 20 ms")
 
 
 def draw_trade_off(runs: Runs, path: Path) -> None:
@@ -52,7 +52,7 @@ def draw_trade_off(runs: Runs, path: Path) -> None:
     held.set(ylabel="intervals with\nfulfilled constraint [%]", ylim=(0.0, 100.0))
     p95.set(ylabel="95th percentile [ms]", ylim=(0.0, None))
     hours.set(ylabel="Prime Tester\nsubtask hours", xlabel="constraint [ms]", ylim=(0.0, None))
-    _save(figure, (hours,), path)
+    _save(figure, (hours,), path, "PrimeTest: what a wider bound saves")
 
 
 def draw_batching(runs: Runs, path: Path) -> None:
@@ -71,9 +71,10 @@ def draw_batching(runs: Runs, path: Path) -> None:
             label = "immediate" if bound_ms is None else f"{bound_ms} ms"
             axes.plot(list(last), values, "o-", label=label)
             axes.plot(list(last), values, "o", markevery=ringed, markersize=10, mfc="none", mec="red")
+    latency.plot([], [], "o", markersize=10, mfc="none", mec="red", label="cannot keep up")
     latency.set(yscale="log", ylabel="mean latency [ms]")
     cpu.set(ylabel="mean worker CPU [%]", xlabel="attempted send rate of a source [1,000 items/s]")
-    _save(figure, (latency,), path)
+    _save(figure, (latency,), path, "PrimeTest: batching by bound and rate")
 
 
 def draw_twitter(runs: Runs, path: Path) -> None:
@@ -84,14 +85,14 @@ def draw_twitter(runs: Runs, path: Path) -> None:
     for axes, name, bound_ms in ((topics, "topics", 215.0), (sentiments, "sentiments", 30.0)):
         axes.plot(times, [point.latency_ms[name] for point in run.points], label="mean")
         axes.plot(times, [point.p95_ms[name] for point in run.points], ":", label="95th percentile")
-        axes.axhline(bound_ms, color="grey", linewidth=0.8)
+        _bound(axes, bound_ms)
         axes.set(ylabel=f"{name}\nlatency [ms]", ylim=(0.0, 2.0 * bound_ms))
     rate.plot(times, [point.due_per_s for point in run.points], label="tweets/s")
     rate.set(ylabel="tweets/s")
     for task in ("hot_topics", "filter", "sentiment"):
         replicas.plot(times, [point.replicas[task] for point in run.points], label=task)
     replicas.set(ylabel="parallelism", xlabel="time [s]")
-    _save(figure, (topics, replicas), path)
+    _save(figure, (topics, replicas), path, "TwitterSentiments, two bounds")
 
 
 def draw_livestream(runs: Runs, path: Path) -> None:
@@ -100,14 +101,16 @@ def draw_livestream(runs: Runs, path: Path) -> None:
     for name, run in runs.items():
         latency.plot(_times(run), [point.latency_ms["live"] for point in run.points], label=name)
         cpu.plot(_times(run), [100.0 * point.cpu_share for point in run.points], label=name)
-    latency.axhline(50.0, color="grey", linewidth=0.8)
+    _bound(latency, 50.0)
     latency.set(ylabel="latency [ms]", ylim=(0.0, 60.0))
     cpu.set(ylabel="worker CPU [%]", xlabel="time [s]", ylim=(0.0, 100.0))
-    _save(figure, (latency,), path)
+    _save(figure, (latency,), path, "Livestream, bound of 50 ms")
 
 
 def draw_wordcount(runs: Runs, path: Path) -> None:
-    """Figures 1, 6 and 7 of the DS2 paper: source rate and parallelism over time."""
+    """Figures 1, 6 and 7 of the DS2 paper: source rate and parallelism over time (optimum: 10, 20)."""
+    from matplotlib.ticker import MultipleLocator
+
     figure, axes = _rows(2 * len(runs))
     for number, (name, run) in enumerate(runs.items()):
         rate, replicas = axes[2 * number], axes[2 * number + 1]
@@ -116,9 +119,10 @@ def draw_wordcount(runs: Runs, path: Path) -> None:
         rate.set(ylabel="source rate\n[records/s]", title=name)
         for task in ("flat_map", "count"):
             replicas.step(_times(run), [point.replicas[task] for point in run.points], label=task)
-        replicas.set(ylabel="instances")
+        replicas.set(ylabel="instances", ylim=(0, None))
+        replicas.yaxis.set_major_locator(MultipleLocator(10))
     axes[-1].set(xlabel="time [s]")
-    _save(figure, tuple(axes), path)
+    _save(figure, tuple(axes), path, "Word count")
 
 
 def draw_storm(runs: Runs, path: Path) -> None:
@@ -129,7 +133,7 @@ def draw_storm(runs: Runs, path: Path) -> None:
     figure, axes = _rows(3 * len(experiments_shown))
     for number, shown in enumerate(experiments_shown):
         _draw_classifier(shown, *axes[3 * number : 3 * number + 3])
-    _save(figure, tuple(axes[1::3]), path)
+    _save(figure, tuple(axes[1::3]), path, "The topic classifier")
 
 
 def _draw_classifier(runs: Runs, replicas: Any, rate: Any, latency: Any) -> None:
@@ -191,8 +195,15 @@ def _end_to_end_ms(point: Point) -> float | None:
     return next(iter(point.latency_ms.values()), None)
 
 
-def _save(figure: Any, with_legend: tuple[Any, ...], path: Path) -> None:
+def _bound(axes: Any, bound_ms: float) -> None:
+    axes.axhline(bound_ms, color="grey", linewidth=0.8)
+    beside = axes.get_yaxis_transform()
+    axes.text(0.005, bound_ms, f"bound, {bound_ms:g} ms", transform=beside, fontsize="x-small", va="bottom")
+
+
+def _save(figure: Any, with_legend: tuple[Any, ...], path: Path, title: str) -> None:
     """Legends stand beside their plots, where they hide nothing."""
+    figure.suptitle(f"{title}, simulated")
     for axes in figure.axes:
         axes.grid(visible=True, linewidth=0.3)
     for axes in with_legend:

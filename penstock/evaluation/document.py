@@ -40,7 +40,9 @@ def write_document(parts: Mapping[str, Part | None], path: Path) -> None:
     pictures.mkdir(parents=True, exist_ok=True)
     for part in measured(parts):
         for picture in part.pictures:
-            save(picture.draw(), pictures / f"{picture.name}.png")
+            figure = picture.draw()
+            figure.suptitle(f"{picture.caption}, measured on Spark")
+            save(figure, pictures / f"{picture.name}.png")
     put_between(path, BEGIN, END, markdown(parts))
 
 

@@ -58,7 +58,13 @@ def draw(panels: Sequence[Panel]) -> Figure:
         for place, (line, style) in enumerate(zip(known, cycle(STYLES), strict=False)):
             steps(axes, line.history, line.values, label=line.label, color=colour(place), linestyle=style)
         if panel.bound is not None:
-            axes.axhline(panel.bound, color=BLACK, linewidth=1.0, linestyle=(0, (1, 1)), label="bound")
+            axes.axhline(
+                panel.bound,
+                color=BLACK,
+                linewidth=1.0,
+                linestyle=(0, (1, 1)),
+                label=f"bound, {panel.bound:g}",
+            )
         axes.set_ylabel(panel.label)
         axes.grid(visible=True, linewidth=0.3)
         if panel.spread:

@@ -24,6 +24,7 @@ def draw(about: Soak, entries: Entries, path: Path) -> None:
     """Three panels over one time axis; a line for each kill."""
     figure = Figure(figsize=(WIDTH_IN, 3 * PANEL_IN + 0.4), layout="constrained")
     rate, latency, memory = figure.subplots(3, 1, sharex=True)
+    figure.suptitle("Random kills under load, measured on Spark")
     _items(rate, latency, about, entries)
     _memory(memory, about)
     for axes in (rate, latency):
@@ -49,7 +50,9 @@ def _items(rate: Axes, latency: Axes, about: Soak, entries: Entries) -> None:
     worst = [_p99(latency_ms[window == number]) for number in range(len(counts))]
     latency.stairs(means, ends, color=BLUE, label="mean", baseline=None)
     latency.stairs(worst, ends, color=ORANGE, linestyle="--", label="99th percentile", baseline=None)
-    latency.axhline(BOUND_MS, color=BLACK, linewidth=1.0, linestyle=(0, (1, 1)), label="bound")
+    latency.axhline(
+        BOUND_MS, color=BLACK, linewidth=1.0, linestyle=(0, (1, 1)), label=f"bound, {BOUND_MS:g} ms"
+    )
     latency.set_yscale("log")
     latency.set_ylabel("latency [ms]")
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import matplotlib
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -38,13 +39,18 @@ def test_livestream_is_faster_and_cheaper_when_chained(tmp_path: Path) -> None:
     assert (tmp_path / "livestream.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_ds2_finds_the_optimum_of_word_count_in_one_step(tmp_path: Path) -> None:
+def test_ds2_finds_the_optimum_of_word_count_in_one_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = Job(wordcount.heron, policy="ds2", settings=("ds2.policy_interval_s=60",), seconds=100.0)
     runs = {"DS2 on Heron": run_one(job)}
     found, checks = policies.wordcount_section(runs)
     assert found["DS2 on Heron"]["path"] == [[1, 1], [10, 20]]
     assert all(check.ok for check in checks)
-    figures.draw_wordcount(runs, tmp_path / "wordcount.png")
+    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")
+    figures.draw_wordcount(runs, tmp_path / "wordcount.svg")
+    drawn = (tmp_path / "wordcount.svg").read_text()
+    assert all(f">{words}</text>" in drawn for words in ("Word count, simulated", "10", "20"))
 
 
 def test_every_experiment_is_named_once_and_can_be_built() -> None:

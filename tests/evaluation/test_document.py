@@ -1,5 +1,6 @@
 """From recordings to a document with tables, checks and pictures."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -17,22 +18,29 @@ from tests.report.recordings import history, snapshot
 RUN = history(snapshot(), snapshot(wait_ms=None), snapshot(replicas=5))
 
 
+def panel() -> Panel:
+    return Panel("mean latency [ms]", [Line("run", RUN, RUN.latencies_ms("c"))], bound=10.0)
+
+
 def part(*checks: Check) -> Part:
-    panel = Panel("mean latency [ms]", [Line("run", RUN, RUN.latencies_ms("c"))], bound=10.0)
     return Part(
         title="An application",
         about="What was run.",
         tables=[Table(("figure", "ours"), [("latency", "8.0 ms")])],
         differs="the scale.",
         checks=checks,
-        pictures=[Picture("a_picture", "What it shows", lambda: draw([panel]))],
+        pictures=[Picture("a_picture", "What it shows", lambda: draw([panel()]))],
     )
 
 
 def test_a_document_holds_tables_checks_and_pictures(tmp_path: Path) -> None:
     path = tmp_path / "evaluation.md"
     checks = (Check("held", 0.95, ">=", 0.93), Check("cpu", None, "<=", 0.5))
-    write_document({"an": part(*checks), "another": None}, path)
+    drawn = draw([panel()])
+    pictures = [Picture("a_picture", "What it shows", lambda: drawn)]
+    write_document({"an": replace(part(*checks), pictures=pictures), "another": None}, path)
+    assert drawn.get_suptitle() == "What it shows, measured on Spark"
+    assert drawn.axes[0].get_legend_handles_labels()[1] == ["run", "bound, 10"]
     text = path.read_text()
     assert "| latency | 8.0 ms |" in text
     assert "![What it shows](pictures/a_picture.png)" in text

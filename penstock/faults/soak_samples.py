@@ -26,7 +26,7 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 HEAP_EVERY: Final = 6
 _USED = re.compile(r"used (\d+)K")
 _SHARE, _MB, _COUNT = 0.02, 2.0, 2.0
-_POOLS = "block-manager-"
+_POOLS = ("block-manager-", "rpc-server-")
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -119,7 +119,9 @@ def _held(pids: Sequence[int], with_heap: bool) -> Held | None:  # noqa: FBT001
 
 
 def _threads(pid: int) -> int:
-    """Without those of Spark's block manager: its pools fill up to 100 and 128 threads, used or not."""
+    """Without pools of Spark that fill up over time, used or not: those of its block manager to 100 and 128
+    threads, the event loops of its driver to eight, by one for each new executor.
+    """
     names = []
     for thread in (processes.PROC / str(pid) / "task").glob("*"):
         with contextlib.suppress(OSError):  # it has just ended

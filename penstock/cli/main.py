@@ -24,6 +24,7 @@ from penstock.cli import (
     set_running,
     simulate,
     soak,
+    state,
     status,
     stop,
 )
@@ -60,6 +61,7 @@ def _main(
 app.command("run")(run.command)
 app.command("ps")(ps.command)
 app.command("status")(status.command)
+app.command("state")(state.command)
 app.command("set")(set_running.command)
 app.command("stop")(stop.command)
 app.command("replay-dead-letters")(replay_dead_letters.command)

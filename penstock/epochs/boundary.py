@@ -12,11 +12,14 @@ import msgspec
 
 from penstock.epochs.entries import Entry, StateFile
 from penstock.epochs.errors import LogError
-from penstock.epochs.log import Log
+from penstock.epochs.log import Log, newest_index, read_entry
 from penstock.epochs.retention import collect, missing
 from penstock.epochs.sealed import seal, unseal
 from penstock.epochs.state_files import without_superseded
 from penstock.epochs.storage import Storage
+
+IN_CHECKPOINT = "epochs"
+"""The directory of a checkpoint that has the state of tasks."""
 
 PARTS = "parts"
 PART_VERSION = 1
@@ -85,22 +88,7 @@ def begin(storage: Storage, root: str, batch: int, tasks: Sequence[str]) -> Plac
     `tasks` are those of the flow that have state: what others had would be lost, so that is refused.
     """
     log = Log.begin(storage)
-    before, epoch = log.entry, epoch_of(batch)
-    if epoch < before.epoch:
-        raise LogError(f"state is of epoch {before.epoch}, but only {epoch} batches are committed")
-    parts = read_parts(storage)
-    # An attempt that was refused or crashed before this entry had no workers, and leaves what it found.
-    last = newest_parts(parts, before.settings.get(_WORKERS_OF, 0), epoch)
-    pools = _pools(before, last.values())
-    files = without_superseded([*before.files, *(file for part in last.values() for file in part.files)])
-    entry = Entry(
-        kind="commit",
-        attempt=before.attempt,
-        epoch=epoch,
-        files=files,
-        pools=pools,
-        settings={_WORKERS_OF: before.attempt},
-    )
+    entry, parts = _put_together(storage, log.entry, batch)
     _refuse_unknown(entry, tasks)
     if gone := missing(storage, entry):
         raise LogError(f"{gone[0]} is missing, though a commit names it; restore it")
@@ -108,7 +96,35 @@ def begin(storage: Storage, root: str, batch: int, tasks: Sequence[str]) -> Plac
     for part in parts:
         storage.delete(part.name)
     collect(log, keep=1)
-    return Place(root, entry.attempt, entry.files, pools)
+    return Place(root, entry.attempt, entry.files, entry.pools)
+
+
+def committed_entry(storage: Storage, batch: int) -> Entry:
+    """What a start after that batch would find; nothing is changed."""
+    newest = newest_index(storage)
+    before = None if newest is None else read_entry(storage, newest)
+    if before is None:
+        raise LogError("there is no log, or it is being renewed")
+    return _put_together(storage, before, batch)[0]
+
+
+def _put_together(storage: Storage, before: Entry, batch: int) -> tuple[Entry, list[Part]]:
+    """The entry of the state after a batch, and all parts that are there."""
+    epoch, parts = epoch_of(batch), read_parts(storage)
+    if epoch < before.epoch:
+        raise LogError(f"state is of epoch {before.epoch}, but only {epoch} batches are committed")
+    # An attempt that was refused or crashed before its entry had no workers, and leaves what it found.
+    last = newest_parts(parts, before.settings.get(_WORKERS_OF, 0), epoch)
+    files = without_superseded([*before.files, *(file for part in last.values() for file in part.files)])
+    entry = Entry(
+        kind="commit",
+        attempt=before.attempt,
+        epoch=epoch,
+        files=files,
+        pools=_pools(before, last.values()),
+        settings={_WORKERS_OF: before.attempt},
+    )
+    return entry, parts
 
 
 def _pools(before: Entry, parts: Iterable[Part]) -> dict[str, int]:

@@ -39,6 +39,10 @@ class NotOwnedError(Exception):
     """An item came to a replica that does not own its key: nothing may go on from there."""
 
 
+class NotPicklableError(Exception):
+    """A value cannot be kept anywhere but in memory."""
+
+
 class KeyedState:
     """A dictionary per group. One that is not `tracked` does not know what has changed: nobody will ask."""
 
@@ -158,7 +162,7 @@ class KeyedState:
 
     def _change(self, group: int, key: Key) -> Change:
         values = self._values[group]
-        value = pickle.dumps(values[key]) if key in values else None
+        value = _pickled(key, values[key]) if key in values else None
         return Change(group, pickle.dumps(key), value, self._until.get(key))
 
     def _touch(self, key: Key) -> dict[Key, Any]:
@@ -167,11 +171,21 @@ class KeyedState:
         if values is None:
             raise NotOwnedError(f"key {key!r} is of group {group}, which this replica does not own")
         if self._before is not None and key not in self._before:
-            pickled = pickle.dumps(values[key]) if key in values else None
+            pickled = _pickled(key, values[key]) if key in values else None
             self._before[key] = (pickled, self._until.get(key))
         if self._tracked:
             self._touched.setdefault(group, set()).add(key)
         return values
+
+
+def _pickled(key: Key, value: Any) -> bytes:
+    try:
+        return pickle.dumps(value)
+    except Exception as problem:
+        raise NotPicklableError(
+            f"the value of {key!r}, a {type(value).__name__}, cannot be pickled ({problem}); a class must be"
+            " defined in a module that workers can import, not in the script that is run"
+        ) from problem
 
 
 def _sorted(keys: set[Key]) -> list[Key]:

@@ -16,6 +16,7 @@ from penstock.control.engine import Boundary
 from penstock.dashboard.live import LiveFlow
 from penstock.dashboard.server import DashboardServer, dashboard_address
 from penstock.durations import Duration, milliseconds, seconds
+from penstock.epochs.looking import Kept
 from penstock.flow.errors import JobFailed
 from penstock.flow.layers import Layout
 from penstock.observe.constraint_watch import ConstraintState
@@ -144,6 +145,10 @@ class Job:
     def metrics(self) -> Metrics:
         """Totals of every task, and the latency at the sinks; at most about a second old."""
         return self._supervisor.metrics()
+
+    def state(self, task: str) -> list[Kept]:
+        """What a task declares to keep (penstock.state): each value, as it was committed last."""
+        return self._supervisor.committed_state(task)
 
     def constraints(self) -> list[ConstraintState]:
         """How each constraint was kept in its last interval, and in which share of all of them.

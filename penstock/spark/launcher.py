@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 import cloudpickle
 from pyspark.sql import SparkSession
 
+from penstock.epochs.looking import Kept
 from penstock.flow.layers import Layout
 from penstock.spark.bridge import Beginning, Bridge
 from penstock.spark.checkpoint import Committed, check_sources, committed
 from penstock.spark.reading import Reading
 from penstock.spark.session import all_slots
-from penstock.spark.state_place import state_place
+from penstock.spark.state_place import committed_state, state_place
 from penstock.wire.orders import Plan, Switches
 
 
@@ -37,6 +38,10 @@ class Launcher:
         beginning = Beginning(self.reading, known.batch + 1, self.commit_ms, self.checkpoint)
         self.bridge.start(layout, switches, beginning)
         return known
+
+    def state(self, task: str) -> list[Kept]:
+        """What a task keeps, as it was committed last."""
+        return committed_state(self.spark, self.checkpoint, task)
 
     def slots(self) -> int:
         """The task slots that Spark has now."""

@@ -4,14 +4,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from penstock.epochs.boundary import Place, begin
+from penstock.epochs.boundary import IN_CHECKPOINT, Place, begin
 from penstock.epochs.errors import LogError
+from penstock.epochs.looking import Kept, look
 from penstock.epochs.storage import LocalStorage
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Graph
 from penstock.spark.directory import Directory
-
-IN_CHECKPOINT = "epochs"
 
 
 def state_root(spark: SparkSession, address: str) -> Path | None:
@@ -34,3 +33,14 @@ def state_place(spark: SparkSession, address: str, graph: Graph, batch: int) -> 
             f"the state in the checkpoint {address} cannot be used: {problem}, or begin with a new checkpoint"
             " directory"
         ) from None
+
+
+def committed_state(spark: SparkSession, address: str, task: str) -> list[Kept]:
+    """What a task keeps, as the checkpoint has it."""
+    root = state_root(spark, address)
+    if root is None:
+        raise FlowError(f"no state is committed in the checkpoint {address}: it, or Spark, is elsewhere")
+    try:
+        return look(root.parent).kept.get(task, [])
+    except LogError as problem:
+        raise FlowError(str(problem)) from None

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from penstock.durations import format_ms
+from penstock.epochs.looking import Kept
 from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.layers import Layout
 from penstock.observe.constraint_watch import ConstraintWatch
@@ -106,6 +107,11 @@ class Supervisor:
     def splits(self) -> dict[str, int]:
         """How many there are to be read of each source, those among them that were added since."""
         return {source: len(starts) for source, starts in self._launcher.reading.starts.items()}
+
+    def committed_state(self, task: str) -> list[Kept]:
+        """What a task keeps, as it was committed last."""
+        self.board.layout.graph.task(task)
+        return self._launcher.state(task)
 
     def metrics(self) -> Metrics:
         """Totals of every task, of the sinks' latency, and of the restarts."""

@@ -15,6 +15,7 @@ import penstock
 from penstock import state
 from penstock.epochs.boundary import Place, begin, read_parts
 from penstock.epochs.errors import LogError
+from penstock.epochs.state import NotPicklableError
 from penstock.epochs.storage import LocalStorage
 from penstock.flow.graph import Graph
 from penstock.wire.keys import key_group, owner
@@ -176,6 +177,14 @@ def test_timers_are_part_of_it(tmp_path: Path) -> None:
     world.end_batch(is_committed=True)
     world.start(2)
     assert [replica.store.next_timer_ns for replica in world.replicas].count(10**9) == 1
+
+
+def test_a_value_that_cannot_be_pickled_is_named(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.take(4)
+    world.replicas[0].body.seen = lambda: 0  # type: ignore[assignment]
+    with pytest.raises(NotPicklableError, match=r"the value of \('seen', 4\), a function, cannot be pickled"):
+        world.end_batch(is_committed=True)
 
 
 def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:

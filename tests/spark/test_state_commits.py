@@ -81,6 +81,10 @@ def test_a_start_goes_on_with_the_state_in_other_replicas(
     job = ps.run(counting(2), checkpoint=place, commit="1 s")
     wait_for_items(collector, COUNT)  # two of each item, so half of them
     job.stop()
+    known = {kept.key: kept.value for kept in job.state("counts") if kept.name == "seen"}
+    assert known == highest(collector.items(), "seen")
+    with pytest.raises(ps.FlowError, match='no task "others"'):
+        job.state("others")
     with pytest.raises(ps.FlowError, match=r'state of task "counts", which the flow does not have.*others'):
         ps.run(counting(2, "others"), checkpoint=place)
     assert ps.run(counting(3), checkpoint=place, commit="1 s").await_termination(60)

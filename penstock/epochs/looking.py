@@ -1,0 +1,85 @@
+"""What a checkpoint has of the state of tasks, to look at; nothing is changed by that."""
+
+import pickle
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.epochs.boundary import IN_CHECKPOINT, committed_entry
+from penstock.epochs.entries import Entry
+from penstock.epochs.errors import LogError
+from penstock.epochs.state_files import restore
+from penstock.epochs.storage import LocalStorage
+from penstock.wire.keys import KEY_GROUPS
+
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One cell: of a key, or (`key` is None, `replica` is not) of a replica."""
+
+    task: str
+    name: str
+    key: Hashable
+    replica: int | None
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The state after a batch, by task."""
+
+    batch: int
+    replicas: dict[str, int]
+    bytes: dict[str, int]
+    kept: dict[str, list[Kept]]
+
+
+def look(checkpoint: Path) -> Looked:
+    """What was committed last. A flow that runs may remove a file that is being read: then once more."""
+    commits = checkpoint / "commits"
+    batches = [int(file.name) for file in commits.glob("*") if file.name.isdecimal()]
+    storage = LocalStorage(checkpoint / IN_CHECKPOINT)
+    if not batches or not storage.names("log"):
+        raise LogError(
+            f"{checkpoint} has no committed state: no flow with declared state has committed there"
+        )
+    for tried in range(1, _TRIES + 1):
+        try:
+            entry = committed_entry(storage, max(batches))
+            kept = {task: [*_kept(storage, entry, task)] for task in entry.pools}
+            break
+        except LogError:
+            if tried == _TRIES:
+                raise
+    sizes = {task: sum(file.size for file in entry.files if file.task == task) for task in entry.pools}
+    return Looked(max(batches), entry.pools, sizes, kept)
+
+
+def _kept(storage: LocalStorage, entry: Entry, task: str) -> Iterator[Kept]:
+    latest = {}
+    for change in restore(storage, entry.files, task, range(-entry.pools[task], KEY_GROUPS)):
+        latest[change.group, change.key] = change
+    for change in latest.values():
+        if change.value is not None:
+            name, key = pickle.loads(change.key)
+            replica = -1 - change.group if change.group < 0 else None
+            yield Kept(task, name, key, replica, _value(change.value))
+
+
+def _value(pickled: bytes) -> Any:
+    try:
+        return pickle.loads(pickled)
+    except Exception as problem:  # noqa: BLE001 - classes of a flow may not be here, or may raise anything
+        return Unread(f"{len(pickled)} bytes that cannot be read here: {problem}")
+
+
+class Unread(str):
+    """In place of a value whose class is not known here."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{self}>"

@@ -167,6 +167,30 @@ def test_what_cannot_be_decoded_is_refused_with_its_offset(broker: KafkaBroker) 
     assert isinstance(one.problem, msgspec.DecodeError)
 
 
+def test_a_decoder_may_raise_anything_of_any_record(broker: KafkaBroker) -> None:
+    """Also what Python ends its own loops with: no record behind or before it gets lost."""
+    topic = new_topic(broker)
+    produce(broker, topic, [b"%d" % number for number in range(8)])
+    seen = []
+
+    def of_some(value: bytes) -> int:
+        seen.append(value)
+        number = int(value)
+        return number if number not in (0, 3, 4, 7) else next(iter(()))
+
+    reader = penstock.kafka(topic, servers=broker.servers, value=of_some).open(f"{topic}-0", 0, CLOCK)
+    items, ordinals, refused = [], [], []
+    deadline = time.monotonic() + PATIENCE_S
+    while reader.offset < 8 and time.monotonic() < deadline:
+        items += reader.read(5, 0.05)[0]
+        ordinals += reader.ordinals
+        refused += [(one.ordinal, one.raw.offset, type(one.problem)) for one in reader.refused]
+    reader.close()
+    assert items == ordinals == [1, 2, 5, 6]
+    assert refused == [(number, number, StopIteration) for number in (0, 3, 4, 7)]
+    assert len(seen) == 8, "each once"
+
+
 def test_records_have_key_time_and_headers(broker: KafkaBroker) -> None:
     topic = new_topic(broker)
     produce(broker, topic, [b"v"], key=b"k", timestamp=1234, headers=[("a", b"1"), ("a", b"2")])

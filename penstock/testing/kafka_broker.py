@@ -5,7 +5,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -36,15 +36,23 @@ class BrokerError(RuntimeError):
 
 
 class KafkaBroker:
-    """One node that is broker and controller; topics are not made by themselves.
+    """One node that is broker and controller, or a broker `beside` it; topics are not made by themselves.
 
     It runs inside `with`, and its files go with it. `servers` is where clients find it. With a `password`,
     `secured_servers` is where only the user "penstock" with it is let in (SASL, PLAIN). On a busy machine it
     may not hear itself for seconds, and gives itself up after `silent_s`; so long a killed one stays away.
     """
 
-    def __init__(self, *, password: str | None = None, silent_s: float = 9.0) -> None:
+    def __init__(
+        self,
+        *,
+        password: str | None = None,
+        silent_s: float = 9.0,
+        beside: "KafkaBroker | None" = None,
+    ) -> None:
         require("confluent_kafka", "kafka", "KafkaBroker")
+        self._beside = beside
+        self.node: Final = 1 if beside is None else 2
         self._password = password
         self._silent_s = silent_s
         self._ports = _free_ports(3)
@@ -111,15 +119,32 @@ class KafkaBroker:
             self._process.wait()
             self._process = None
 
+    def stop(self) -> None:
+        """End it in good order: a broker beside it leads from then on what both have."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+            self._process = None
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        """The node that leads a partition as far as this one knows; None as long as it knows of none."""
+        known = self._admin().list_topics(topic=topic, timeout=_ANSWER_WITHIN_S).topics[topic]
+        found = known.partitions.get(partition)
+        return None if found is None or found.leader < 0 else int(found.leader)
+
     def create_topic(
-        self, name: str, partitions: int = 1, config: Mapping[str, str | int] | None = None
+        self,
+        name: str,
+        partitions: int = 1,
+        config: Mapping[str, str | int] | None = None,
+        nodes: Sequence[int] = (1,),
     ) -> None:
-        """A topic; returns when its partitions can be written to."""
+        """A topic that these nodes hold, the first of them as leader; returns when it can be written to."""
         from confluent_kafka.cimpl import NewTopic
 
         admin = self._admin()
         settings = {key: str(value) for key, value in (config or {}).items()}
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
+        topic = NewTopic(name, partitions, replica_assignment=[[*nodes]] * partitions, config=settings)
         admin.create_topics([topic])[name].result(_ANSWER_WITHIN_S)
         self._await_leaders(admin, name, partitions)
 
@@ -178,16 +203,17 @@ class KafkaBroker:
             )
 
     def _settings(self, place: Path) -> dict[str, str | int]:
-        open_port, secured_port, controller_port = self._ports
+        open_port, secured_port, own_port = self._ports
+        controller_port = own_port if self._beside is None else self._beside._ports[2]
         secured = self._password is not None
         listeners = f"OPEN://127.0.0.1:{open_port}" + (f",SECURED://127.0.0.1:{secured_port}" * secured)
         settings: dict[str, str | int] = {
-            "process.roles": "broker,controller",
-            "node.id": 1,
+            "process.roles": "broker,controller" if self._beside is None else "broker",
+            "node.id": self.node,
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "OPEN",
-            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller_port}",
+            "listeners": listeners + f",CONTROLLER://127.0.0.1:{own_port}" * (self._beside is None),
             "advertised.listeners": listeners,
             "listener.security.protocol.map": "OPEN:PLAINTEXT,SECURED:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(place / "data"),

@@ -15,6 +15,7 @@ from penstock.io.kafka_reader import KafkaReader, KafkaRecord
 from penstock.io.kafka_source import Kafka
 from penstock.io.protocol import GrowingSource, JointSource, RecordReader, SourceClock
 from penstock.testing import KafkaBroker, run
+from tests.io.sink_context import FakeContext
 from tests.kafka_cluster import PASSWORD, new_topic, produce
 
 CLOCK = SourceClock(0, 0)
@@ -280,6 +281,22 @@ def test_who_has_the_password_is_let_in_and_others_are_told(
     with pytest.raises(KafkaError, match="refuses the user or the password") as refused:
         penstock.kafka(topic, servers=broker.secured_servers, config=wrong)
     assert "open sesame" not in str(refused.value)
+
+
+def test_tls_is_spoken_with_a_broker_that_is_believed(
+    broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic(broker)
+    config: dict[str, Any] = {"security.protocol": "SSL", "ssl.ca.location": str(broker.certificate)}
+    sink = penstock.to_kafka(topic, servers=broker.tls_servers, config=config)
+    sink.open(FakeContext())
+    sink.write(b"sealed")
+    sink.flush()
+    source = penstock.kafka(topic, servers=broker.tls_servers, config=config)
+    assert read_all(source, f"{topic}-0", 1)[0] == [b"sealed"]
+    monkeypatch.setattr(kafka_client, "ANSWER_WITHIN_S", 1.0)
+    with pytest.raises(KafkaError, match=r"certificate verify failed"):
+        penstock.kafka(topic, servers=broker.tls_servers, config={"security.protocol": "SSL"})
 
 
 def test_a_secret_is_never_given_as_text() -> None:

@@ -18,7 +18,7 @@ settings.load_profile("penstock")
 def broker() -> Iterator[KafkaBroker]:
     """A real Kafka broker, for as long as tests run; nobody else may stop it."""
     try:
-        started = KafkaBroker(password=PASSWORD, silent_s=60).__enter__()
+        started = KafkaBroker(password=PASSWORD, tls=True, silent_s=60).__enter__()
     except JarsError as problem:
         pytest.skip(f"no Kafka broker: {problem}")
     yield started

@@ -1,7 +1,7 @@
 """What reads a Kafka source: one client for all partitions of a replica, and a reader for each of them."""
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -68,13 +68,19 @@ class KafkaReaders:
         self._by_place = {
             (reader.topic, reader.partition): (split, reader) for split, reader in self.readers.items()
         }
+        self._only = next(iter(self.readers.items())) if len(self.readers) == 1 else None
         places = [TopicPartition(one.topic, one.partition, one.offset) for one in self.readers.values()]
         self.consumer.assign(places)
 
     def await_any(self, limit: int, wait_s: float) -> Collection[str]:
         """The splits for which records have arrived; a broker that is away is waited for."""
         found: dict[str, None] = {}
-        for message in self._messages(limit, wait_s):
+        messages = self._messages(limit, wait_s)
+        if self._only is not None and messages and all(message.error() is None for message in messages):
+            only, its_reader = self._only
+            its_reader.take_all(messages)
+            return [only]
+        for message in messages:
             split, reader = self._by_place.get((message.topic(), message.partition()), (None, None))
             error = message.error()
             if error is not None:
@@ -118,6 +124,10 @@ class KafkaReader:
         self._client = client
         self._arrived: deque[Any] = deque()
         self._value, self._key = decoder(client.source.value), decoder(client.source.key)
+        if client.source.records:
+            self._item_of = self._item
+        else:
+            self._item_of = self._described if client.source.metadata else self._decoded
         self._place = TopicPartition(self.topic, self.partition)
         self._end = PartitionEnd(client.consumer, self._place)
 
@@ -125,21 +135,31 @@ class KafkaReader:
         """A record of this partition has arrived."""
         self._arrived.append(message)
 
+    def take_all(self, messages: Iterable[Any]) -> None:
+        """Records of this partition have arrived."""
+        self._arrived.extend(messages)
+
     def read(self, limit: int, wait_s: float) -> tuple[list[Any], None]:
         """What has arrived."""
-        items: list[Any] = []
-        self.ordinals, self.refused = [], []
         if not self._arrived:
             self._client.await_any(limit, wait_s)
-        for _ in range(min(limit, len(self._arrived))):
-            message = self._arrived.popleft()
-            offset = message.offset()
+        arrived, item_of = self._arrived, self._item_of
+        messages = [arrived.popleft() for _ in range(min(limit, len(arrived)))]
+        items: list[Any] = []
+        ordinals = self.ordinals = [message.offset() for message in messages]
+        refused = self.refused = []
+        coming, add = iter(messages), items.append
+        while len(items) + len(refused) < len(messages):
             try:
-                items.append(self._item(message))
-                self.ordinals.append(offset)
+                for message in coming:
+                    add(item_of(message))
             except Exception as problem:  # noqa: BLE001 - a user's decoder may raise anything
-                self.refused.append(Refused(self._raw(message), problem, offset))
-            self.offset = offset + 1
+                at = len(items) + len(refused)
+                refused.append(Refused(self._raw(messages[at]), problem, ordinals[at]))
+        self.offset = ordinals[-1] + 1 if ordinals else self.offset
+        if refused:
+            no_items = {one.ordinal for one in refused}
+            self.ordinals = [ordinal for ordinal in ordinals if ordinal not in no_items]
         return items, None
 
     @property
@@ -159,19 +179,20 @@ class KafkaReader:
         """With the client, of which it is the only reader."""
         self._client.close()
 
-    def _item(self, message: Any) -> Any:
+    def _decoded(self, message: Any) -> Any:
         value = message.value()
-        decoded = None if value is None else self._value(value)
-        if self._client.source.records:
-            key = message.key()
-            decoded = self._record(message, decoded, None if key is None else self._key(key))
-        return self._described(message, decoded) if self._client.source.metadata else decoded
+        return None if value is None else self._value(value)
 
-    def _described(self, message: Any, item: Any) -> Record[Any]:
-        """The item with what travels beside it: of headers of one name the last, and none without a value."""
-        kind, timestamp_ms = message.timestamp()
-        headers = {name: value for name, value in message.headers() or () if value is not None}
-        return Record(item, headers, timestamp_ms if kind else None, message.key())
+    def _described(self, message: Any) -> Record[Any]:
+        """The item with what travels beside it."""
+        value = message.value()
+        return _with_metadata(message, None if value is None else self._value(value))
+
+    def _item(self, message: Any) -> Any:
+        """With all that Kafka knows of it."""
+        key = message.key()
+        record = self._record(message, self._decoded(message), None if key is None else self._key(key))
+        return _with_metadata(message, record) if self._client.source.metadata else record
 
     def _raw(self, message: Any) -> KafkaRecord:
         return self._record(message, message.value(), message.key())
@@ -201,6 +222,14 @@ class KafkaReader:
             f" and not {self.offset}: its retention was shorter than the flow was away, or the topic was made"
             " anew; begin with a new checkpoint, and start= where it should"
         )
+
+
+def _with_metadata(message: Any, item: Any) -> Record[Any]:
+    """Of headers of one name the last, and none without a value."""
+    kind, timestamp_ms = message.timestamp()
+    sent = message.headers()
+    headers = {name: value for name, value in sent if value is not None} if sent else {}
+    return Record(item, headers, timestamp_ms if kind else None, message.key())
 
 
 def topic_partition(split: str) -> tuple[str, int]:

@@ -5,7 +5,7 @@ partition. `write` hands a record over and does not wait for the broker. Which r
 counted here, and until it has one the item is not acknowledged: should this process die, it comes again.
 """
 
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -40,6 +40,19 @@ _DEFAULTS: Final = {
     "client.id": "penstock",
 }
 _LOOK_EVERY_S: Final = 0.05
+_TOGETHER: Final = 64
+
+
+@dataclass(slots=True, eq=False)
+class _Handed:
+    """Some records that were handed over one after the other, from number `first` on.
+
+    The broker does not have `left` of them. They are counted together, since a record by itself would cost as
+    much as handing it over.
+    """
+
+    first: int
+    left: int = 0
 
 
 @dataclass
@@ -56,12 +69,18 @@ class ToKafka:
     _context: SinkContext | None = field(init=False, default=None, repr=False)
     _producer: Any = field(init=False, default=None, repr=False)
     _encode: Encode | None = field(init=False, default=None, repr=False)
-    _heard: Heard | None = field(init=False, default=None, repr=False)
-    _on_the_way: OrderedDict[int, None] = field(init=False, default_factory=OrderedDict, repr=False)
+    _heard: Heard = field(init=False, repr=False)
+    _refusal: type[Exception] = field(init=False, default=Exception, repr=False)
+    _handed: deque[_Handed] = field(init=False, default_factory=deque, repr=False)
+    _newest: _Handed | None = field(init=False, default=None, repr=False)
+    _delivered: Callable[[Any, Any], None] | None = field(init=False, default=None, repr=False)
     _undelivered: DeliveryError | None = field(init=False, default=None, repr=False)
 
     def open(self, context: SinkContext) -> None:
         """Connect; a topic that is named and missing is refused."""
+        from confluent_kafka import KafkaException
+
+        self._refusal = KafkaException
         self._context = context
         self._encode = encoder(self.value)
         self._heard = Heard(self.servers, self.topic if isinstance(self.topic, str) else None)
@@ -80,76 +99,82 @@ class ToKafka:
         assert self._encode is not None, "a sink is opened before it is written to"
         assert self._context is not None, "a sink is opened before it is written to"
         topic = self.topic if isinstance(self.topic, str) else self.topic(item)
-        value, key = self._encode(item), self._key(item)
-        number = self.written
-        self._produce(topic, value, key, self._headers(self._context), number)
-        self.written = number + 1
-        self._on_the_way[number] = None
-        self._producer.poll(0)
+        value, key = self._encode(item), None if self.key is None else self._key(self.key(item))
+        newest = self._newest
+        if newest is None or self.written - newest.first >= _TOGETHER:
+            newest = self._begin()
+        self._produce(topic, value, key, self._headers(self._context))
+        newest.left += 1
+        self.written += 1
 
     def settle(self) -> int:
         """How many of the items, from the first on, the broker has by now; does not wait."""
         self._producer.poll(0)
         self._check()
-        return next(iter(self._on_the_way), self.written)
+        handed = self._handed
+        while handed and not handed[0].left:
+            handed.popleft()
+        self._newest = None  # others are not to be waited for on account of those that follow
+        return handed[0].first if handed else self.written
 
     def flush(self) -> None:
         """Wait until the broker has all of them."""
         if self._producer is None:
             return
-        while self._on_the_way:
+        while self.settle() < self.written:
             self._producer.flush(_LOOK_EVERY_S)
-            self._check()
 
     def close(self) -> None:
         self.flush()
         self._producer = None
 
     @staticmethod
-    def _headers(context: SinkContext) -> dict[str, bytes]:
+    def _headers(context: SinkContext) -> dict[str, bytes] | None:
         """Those of the item, and its id."""
-        item_id = context.item_id
-        own = {} if item_id is None else {ID_HEADER: ".".join(map(str, item_id)).encode()}
-        return {**context.headers, **own}
+        headers, item_id = context.headers, context.item_id
+        if item_id is None:
+            return {**headers} if headers else None
+        return {**headers, ID_HEADER: ".".join(map(str, item_id)).encode()}
 
-    def _key(self, item: Any) -> bytes | None:
-        if self.key is None:
-            return None
-        key = self.key(item)
-        if key is None or isinstance(key, bytes):
-            return key
-        return str(key).encode()
+    @staticmethod
+    def _key(key: Any) -> bytes | None:
+        return key if key is None or isinstance(key, bytes) else str(key).encode()
 
-    def _produce(
-        self, topic: str, value: bytes, key: bytes | None, headers: dict[str, bytes], number: int
-    ) -> None:
-        from confluent_kafka import KafkaException
+    def _begin(self) -> _Handed:
+        """The records that come now are counted together; a moment to hear of those that were before."""
+        self._producer.poll(0)
+        handed = self._newest = _Handed(self.written)
+        self._handed.append(handed)
 
-        def delivered(error: Any, _message: Any) -> None:
+        def delivered(error: Any, message: Any) -> None:
             if error is None:
-                del self._on_the_way[number]
+                handed.left -= 1
             elif self._undelivered is None:
-                self._undelivered = DeliveryError(in_words(error, self.servers, topic))
+                self._undelivered = DeliveryError(in_words(error, self.servers, message.topic()))
 
+        self._delivered = delivered
+        return handed
+
+    def _produce(self, topic: str, value: bytes, key: bytes | None, headers: dict[str, bytes] | None) -> None:
         while True:
-            self._check()
+            if self._undelivered is not None or self._heard.fatal is not None:
+                self._check()
             try:
-                self._producer.produce(topic, value, key, headers=headers, on_delivery=delivered)
+                self._producer.produce(topic, value, key, headers=headers, on_delivery=self._delivered)
                 return
             except BufferError:  # its queue is full: this is the back-pressure of the broker
                 self._producer.poll(_LOOK_EVERY_S)
-            except KafkaException as problem:
+            except self._refusal as problem:
                 raise KafkaError(in_words(problem.args[0], self.servers, topic)) from None
 
     def _check(self) -> None:
         """Raise what makes further writing useless."""
         if self._undelivered is not None:
             raise self._undelivered
-        if self._heard is not None and self._heard.fatal is not None:
+        if self._heard.fatal is not None:
             raise DeliveryError(str(self._heard.fatal))
 
     def _check_topic(self, topic: str) -> None:
-        assert self._heard is not None
         client = self._producer
         known = ask(client, self._heard, lambda timeout_s: client.list_topics(timeout=timeout_s)).topics
         if topic not in known:

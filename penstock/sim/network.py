@@ -76,7 +76,7 @@ class Network:
     def change(self, change: Change, now_s: float) -> None:
         """New numbers of replicas."""
         for name, replicas in change.replicas.items():
-            self.stages[name].resize(replicas, now_s)
+            self.stage_of(name).resize(replicas, now_s)
             self.replicas[name] = replicas
         for stream in self.streams.values():
             senders, receivers = self.replicas[stream.model.sender], self.replicas[stream.model.receiver]

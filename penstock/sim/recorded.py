@@ -86,14 +86,13 @@ def _task(
     seen = [snapshot.tasks[name] for snapshot in snapshots]
     cv = _mean(seen, lambda task: task.service_cv)
     source = begin.kind == "source"
-    elastic = begin.elastic and not source
     return TaskModel(
         name,
         begin.kind,
         begin.parallelism,
-        minimum=begin.min if elastic else None,
-        maximum=(begin.max or begin.parallelism) if elastic else None,
-        service_s=0.0 if source else (_mean(seen, lambda task: task.service_ms) or 0.0) / 1000.0,
+        minimum=begin.min if begin.elastic else None,
+        maximum=(begin.max or begin.parallelism) if begin.elastic else None,
+        service_s=_read_s(seen) if source else (_mean(seen, lambda task: task.service_ms) or 0.0) / 1000.0,
         service=Gamma(cv) if cv is not None and cv > _LEAST_CV else Deterministic(),
         load=_load(name, snapshots, from_start=from_start) if source else None,
         gaps=Deterministic() if gaps is None else gaps,
@@ -104,6 +103,13 @@ def _task(
         chain=begin.chain,
         catch_up_s=begin.catch_up_s,
     )
+
+
+def _read_s(source: Sequence[TaskStats]) -> float:
+    """What a replica of an elastic source takes to read an item; others are as fast as their schedule."""
+    known = [task for task in source if task.elastic and task.processed_total and task.useful_s is not None]
+    items = sum(task.processed_total or 0.0 for task in known)
+    return sum((task.useful_s or 0.0) * task.parallelism for task in known) / items if items else 0.0
 
 
 def _load(name: str, snapshots: Sequence[Snapshot], *, from_start: bool) -> Curve:

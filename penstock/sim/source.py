@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.sim.arrays import fitted
 from penstock.sim.lindley import equal_work_departures
 from penstock.sim.load import DueTimes
 from penstock.sim.meters import TaskMeter
@@ -44,6 +45,15 @@ class SourceStage:
     def new_interval(self) -> None:
         self.meter = TaskMeter(self.replicas, 0)
         self.due_in_interval = 0
+
+    def resize(self, replicas: int, now_s: float) -> None:
+        """Change the number of replicas; what one that goes has in hand is left to those that stay."""
+        self.meter.resize(replicas)
+        self._to_come = self._to_come.reassigned(self._to_come.replicas() % replicas, replicas)
+        self._free_at = fitted(self._free_at, replicas, now_s)
+        self.slowdown = fitted(self.slowdown, replicas, 1.0)
+        self._turn = 0
+        self.replicas = replicas
 
     @property
     def backlog(self) -> int:

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,8 @@ USER: Final = "penstock"
 _CLUSTER: Final = "cGVuc3RvY2stY2x1c3Rlcg"  # any sixteen bytes in base 64
 _UP_WITHIN_S: Final = 60.0
 _ANSWER_WITHIN_S: Final = 60.0
+_PROTOCOLS: Final = "OPEN:PLAINTEXT,SECURED:SASL_PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT"
+_KEYS_PASSWORD: Final = "of a broker that lives for seconds"
 # A broker for tests lives for seconds: quick to start, small, and in nobody's way.
 _JVM: Final = (
     "-Xms64m",
@@ -36,18 +38,29 @@ class BrokerError(RuntimeError):
 
 
 class KafkaBroker:
-    """One node that is broker and controller; topics are not made by themselves.
+    """One node that is broker and controller, or a broker `beside` it; topics are not made by themselves.
 
     It runs inside `with`, and its files go with it. `servers` is where clients find it. With a `password`,
-    `secured_servers` is where only the user "penstock" with it is let in (SASL, PLAIN). On a busy machine it
-    may not hear itself for seconds, and gives itself up after `silent_s`; so long a killed one stays away.
+    `secured_servers` is where only the user "penstock" with it is let in (SASL, PLAIN). With `tls`,
+    `tls_servers` is where it is spoken to in TLS, by those who believe its `certificate`. On a busy machine
+    it may not hear itself for seconds, and gives itself up after `silent_s`; so long a killed one stays away.
     """
 
-    def __init__(self, *, password: str | None = None, silent_s: float = 9.0) -> None:
+    def __init__(
+        self,
+        *,
+        password: str | None = None,
+        tls: bool = False,
+        silent_s: float = 9.0,
+        beside: "KafkaBroker | None" = None,
+    ) -> None:
         require("confluent_kafka", "kafka", "KafkaBroker")
+        self._beside = beside
+        self.node: Final = 1 if beside is None else 2
         self._password = password
+        self._tls = tls
         self._silent_s = silent_s
-        self._ports = _free_ports(3)
+        self._ports = _free_ports(4)
         self._home: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -60,6 +73,17 @@ class KafkaBroker:
     def secured_servers(self) -> str:
         """Its address for those who have the password."""
         return f"127.0.0.1:{self._ports[1]}"
+
+    @property
+    def tls_servers(self) -> str:
+        """Its address for those who speak TLS."""
+        return f"127.0.0.1:{self._ports[3]}"
+
+    @property
+    def certificate(self) -> Path:
+        """A file with what its clients have to believe, in PEM."""
+        assert self._home is not None, "a broker is used inside `with`"
+        return Path(self._home.name) / "certificate.pem"
 
     @property
     def pid(self) -> int | None:
@@ -75,6 +99,8 @@ class KafkaBroker:
         settings.touch(mode=0o600)
         settings.write_text("\n".join(f"{key}={value}" for key, value in self._settings(place).items()))
         try:
+            if self._tls:
+                self._certify(place)
             self._run("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)).wait()
             self.start()
         except BaseException:
@@ -111,15 +137,32 @@ class KafkaBroker:
             self._process.wait()
             self._process = None
 
+    def stop(self) -> None:
+        """End it in good order: a broker beside it leads from then on what both have."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+            self._process = None
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        """The node that leads a partition as far as this one knows; None as long as it knows of none."""
+        known = self._admin().list_topics(topic=topic, timeout=_ANSWER_WITHIN_S).topics[topic]
+        found = known.partitions.get(partition)
+        return None if found is None or found.leader < 0 else int(found.leader)
+
     def create_topic(
-        self, name: str, partitions: int = 1, config: Mapping[str, str | int] | None = None
+        self,
+        name: str,
+        partitions: int = 1,
+        config: Mapping[str, str | int] | None = None,
+        nodes: Sequence[int] = (1,),
     ) -> None:
-        """A topic; returns when its partitions can be written to."""
+        """A topic that these nodes hold, the first of them as leader; returns when it can be written to."""
         from confluent_kafka.cimpl import NewTopic
 
         admin = self._admin()
         settings = {key: str(value) for key, value in (config or {}).items()}
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
+        topic = NewTopic(name, partitions, replica_assignment=[[*nodes]] * partitions, config=settings)
         admin.create_topics([topic])[name].result(_ANSWER_WITHIN_S)
         self._await_leaders(admin, name, partitions)
 
@@ -178,18 +221,20 @@ class KafkaBroker:
             )
 
     def _settings(self, place: Path) -> dict[str, str | int]:
-        open_port, secured_port, controller_port = self._ports
+        open_port, secured_port, own_port, tls_port = self._ports
+        controller_port = own_port if self._beside is None else self._beside._ports[2]
         secured = self._password is not None
         listeners = f"OPEN://127.0.0.1:{open_port}" + (f",SECURED://127.0.0.1:{secured_port}" * secured)
+        listeners += f",TLS://127.0.0.1:{tls_port}" * self._tls
         settings: dict[str, str | int] = {
-            "process.roles": "broker,controller",
-            "node.id": 1,
+            "process.roles": "broker,controller" if self._beside is None else "broker",
+            "node.id": self.node,
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "OPEN",
-            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller_port}",
+            "listeners": listeners + f",CONTROLLER://127.0.0.1:{own_port}" * (self._beside is None),
             "advertised.listeners": listeners,
-            "listener.security.protocol.map": "OPEN:PLAINTEXT,SECURED:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": _PROTOCOLS,
             "log.dirs": str(place / "data"),
             "auto.create.topics.enable": "false",
             "offsets.topic.num.partitions": 1,
@@ -206,7 +251,24 @@ class KafkaBroker:
             settings["listener.name.secured.plain.sasl.jaas.config"] = (
                 f'{login} user_{USER}="{self._password}";'
             )
+        if self._tls:
+            settings["listener.name.tls.ssl.keystore.type"] = "PKCS12"
+            settings["listener.name.tls.ssl.keystore.location"] = str(place / "keys.p12")
+            settings["listener.name.tls.ssl.keystore.password"] = _KEYS_PASSWORD
         return settings
+
+    def _certify(self, place: Path) -> None:
+        """A key of its own, and the certificate that goes with it."""
+        keytool = str(Path(java()).with_name("keytool"))
+        common = ("-alias", "broker", "-storepass", _KEYS_PASSWORD, "-keystore", str(place / "keys.p12"))
+        made = ("-keyalg", "EC", "-storetype", "PKCS12", "-dname", "CN=127.0.0.1", "-ext", "san=ip:127.0.0.1")
+        for step in (
+            ("-genkeypair", *common, *made),
+            ("-exportcert", "-rfc", *common, "-file", str(self.certificate)),
+        ):
+            done = subprocess.run([keytool, *step], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise BrokerError(f"no certificate for the broker: {done.stdout}{done.stderr}")
 
 
 def _free_ports(count: int) -> list[int]:

@@ -12,6 +12,8 @@ from penstock.worker.outbox import Outbox, OutStream
 if TYPE_CHECKING:
     from penstock.wire.ids import ItemId
 
+_NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
+
 
 class Context:
     """Given to `open(context)`. What belongs to an item or a batch changes while the task runs."""
@@ -32,7 +34,8 @@ class Context:
     @property
     def headers(self) -> Mapping[str, bytes]:
         """The headers of the item being processed; to be read only (`out.send` sends other ones)."""
-        return MappingProxyType(self._known.headers)
+        metadata = self.metadata
+        return _NO_HEADERS if metadata is None else MappingProxyType(metadata.headers)
 
     @property
     def timestamp(self) -> int | None:

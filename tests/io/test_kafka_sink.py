@@ -2,7 +2,6 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,13 +15,6 @@ from tests.io.sink_context import FakeContext
 from tests.kafka_cluster import consumed, new_topic
 
 PATIENCE_S = 30.0
-
-
-@pytest.fixture(scope="module")
-def own_broker(broker: KafkaBroker) -> Iterator[KafkaBroker]:
-    """One that may be killed; after the common one, so that a machine that has none skips."""
-    with KafkaBroker() as started:
-        yield started
 
 
 def opened(sink: ToKafka, item_id: tuple[int, ...] | None = None) -> ToKafka:
@@ -40,6 +32,26 @@ def test_after_flush_the_broker_has_all_in_order(broker: KafkaBroker) -> None:
     assert sink.settle() == sink.written == 500
     values = [message.value() for message in consumed(broker, topic)]
     assert values == [b'{"number":%d}' % number for number in range(500)]
+    sink.close()
+
+
+def test_what_is_settled_does_not_wait_for_what_follows_and_is_never_too_much(broker: KafkaBroker) -> None:
+    """Records leave a hundred at a time, or with a flush."""
+    topic = new_topic(broker)
+    config: dict[str, Any] = {"linger.ms": 60_000, "batch.num.messages": 100}
+    sink = opened(penstock.to_kafka(topic, servers=broker.servers, config=config))
+    for _ in range(100):
+        sink.write(b"x")
+    deadline = time.monotonic() + PATIENCE_S
+    while (safe := sink.settle()) < 100 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert safe == 100
+    for _ in range(70):
+        sink.write(b"y")
+        assert sink.settle() == 100, "they wait for others"
+    sink.flush()
+    assert sink.settle() == sink.written == 170
+    assert len(consumed(broker, topic)) == 170
     sink.close()
 
 
@@ -111,31 +123,33 @@ def test_what_is_no_bytes_is_told_how_to_be_written(broker: KafkaBroker) -> None
     sink.close()
 
 
-def test_what_a_dead_broker_has_not_taken_is_not_settled_until_it_is_back(own_broker: KafkaBroker) -> None:
-    topic = new_topic(own_broker)
-    sink = opened(penstock.to_kafka(topic, servers=own_broker.servers))
+def test_a_topic_that_is_deleted_while_it_is_written_is_told(broker: KafkaBroker) -> None:
+    topic = new_topic(broker)
+    config: dict[str, Any] = {
+        "topic.metadata.refresh.interval.ms": 100,
+        "topic.metadata.propagation.max.ms": 0,
+    }
+    sink = opened(penstock.to_kafka(topic, servers=broker.servers, config=config))
     sink.write(b"before")
     sink.flush()
-    own_broker.kill()
-    sink.write(b"meanwhile")
-    time.sleep(0.5)
-    assert sink.settle() == 1
-    own_broker.start()
-    deadline = time.monotonic() + PATIENCE_S
-    while sink.settle() < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert sink.settle() == 2
-    assert [message.value() for message in consumed(own_broker, topic)] == [b"before", b"meanwhile"]
-    sink.close()
-
-
-def test_a_broker_that_stays_away_is_told_in_the_end(own_broker: KafkaBroker) -> None:
-    topic = new_topic(own_broker)
-    sink = opened(penstock.to_kafka(topic, servers=own_broker.servers, config={"message.timeout.ms": 700}))
-    own_broker.kill()
-    sink.write(b"in vain")
-    with pytest.raises(DeliveryError, match=rf'did not take a record for topic "{topic}" in time'):
+    broker.delete_topic(topic)
+    sink.write(b"after it")
+    with pytest.raises(DeliveryError, match=rf'no topic "{topic}": create it, or correct its name'):
         sink.flush()
+
+
+def test_a_password_that_is_refused_is_told(broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = new_topic(broker)
+    monkeypatch.setenv("OLD_PASSWORD", "open sesame")
+    config: dict[str, Any] = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "penstock",
+        "sasl.password": penstock.secret(env="OLD_PASSWORD"),
+    }
+    with pytest.raises(KafkaError, match="refuses the user or the password") as refused:
+        opened(penstock.to_kafka(topic, servers=broker.secured_servers, config=config))
+    assert "open sesame" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from penstock.io.kafka_reader import KafkaReader, KafkaRecord
 from penstock.io.kafka_source import Kafka
 from penstock.io.protocol import GrowingSource, JointSource, RecordReader, SourceClock
 from penstock.testing import KafkaBroker, run
+from tests.io.sink_context import FakeContext
 from tests.kafka_cluster import PASSWORD, new_topic, produce
 
 CLOCK = SourceClock(0, 0)
@@ -167,6 +168,30 @@ def test_what_cannot_be_decoded_is_refused_with_its_offset(broker: KafkaBroker) 
     assert isinstance(one.problem, msgspec.DecodeError)
 
 
+def test_a_decoder_may_raise_anything_of_any_record(broker: KafkaBroker) -> None:
+    """Also what Python ends its own loops with: no record behind or before it gets lost."""
+    topic = new_topic(broker)
+    produce(broker, topic, [b"%d" % number for number in range(8)])
+    seen = []
+
+    def of_some(value: bytes) -> int:
+        seen.append(value)
+        number = int(value)
+        return number if number not in (0, 3, 4, 7) else next(iter(()))
+
+    reader = penstock.kafka(topic, servers=broker.servers, value=of_some).open(f"{topic}-0", 0, CLOCK)
+    items, ordinals, refused = [], [], []
+    deadline = time.monotonic() + PATIENCE_S
+    while reader.offset < 8 and time.monotonic() < deadline:
+        items += reader.read(5, 0.05)[0]
+        ordinals += reader.ordinals
+        refused += [(one.ordinal, one.raw.offset, type(one.problem)) for one in reader.refused]
+    reader.close()
+    assert items == ordinals == [1, 2, 5, 6]
+    assert refused == [(number, number, StopIteration) for number in (0, 3, 4, 7)]
+    assert len(seen) == 8, "each once"
+
+
 def test_records_have_key_time_and_headers(broker: KafkaBroker) -> None:
     topic = new_topic(broker)
     produce(broker, topic, [b"v"], key=b"k", timestamp=1234, headers=[("a", b"1"), ("a", b"2")])
@@ -256,6 +281,22 @@ def test_who_has_the_password_is_let_in_and_others_are_told(
     with pytest.raises(KafkaError, match="refuses the user or the password") as refused:
         penstock.kafka(topic, servers=broker.secured_servers, config=wrong)
     assert "open sesame" not in str(refused.value)
+
+
+def test_tls_is_spoken_with_a_broker_that_is_believed(
+    broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic(broker)
+    config: dict[str, Any] = {"security.protocol": "SSL", "ssl.ca.location": str(broker.certificate)}
+    sink = penstock.to_kafka(topic, servers=broker.tls_servers, config=config)
+    sink.open(FakeContext())
+    sink.write(b"sealed")
+    sink.flush()
+    source = penstock.kafka(topic, servers=broker.tls_servers, config=config)
+    assert read_all(source, f"{topic}-0", 1)[0] == [b"sealed"]
+    monkeypatch.setattr(kafka_client, "ANSWER_WITHIN_S", 1.0)
+    with pytest.raises(KafkaError, match=r"certificate verify failed"):
+        penstock.kafka(topic, servers=broker.tls_servers, config={"security.protocol": "SSL"})
 
 
 def test_a_secret_is_never_given_as_text() -> None:

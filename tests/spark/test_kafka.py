@@ -222,8 +222,13 @@ def test_a_source_that_falls_behind_gets_replicas(
 
 
 def test_the_password_is_in_nothing_that_a_flow_leaves(
-    spark: SparkSession, broker: KafkaBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    spark: SparkSession,
+    broker: KafkaBroker,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("DEBUG", "penstock")
     source, sink = new_topic(broker), new_topic(broker)
     produce(broker, source, [b"1", b"x"])
     (tmp_path / "password").write_text(PASSWORD)
@@ -251,7 +256,7 @@ def test_the_password_is_in_nothing_that_a_flow_leaves(
     until(lambda: bool(list(left.glob("letters/*"))) and (left / "recording.jsonl").exists())
     job.stop()
     said = capfd.readouterr()
-    assert PASSWORD not in flow.explain() + said.out + said.err
+    assert PASSWORD not in flow.explain() + said.out + said.err + caplog.text + repr(flow.graph())
     files = [path for path in left.rglob("*") if path.is_file()]
     assert len(files) > 3
     assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []

@@ -3,7 +3,9 @@ stands still.
 
 An order that is on its way is repeated until it has come, for in most engines another one begins anew. While
 the flow stands still for P seconds nothing is held; so that no more than 1 - share of all time is lost to
-changes that only save, these are P / (1 - share) apart. Taking replicas away follows the most that was wanted
+changes that only save, these are P / (1 - share) apart. A pause that is shorter than an interval is not seen
+as such, but an interval that is broken by a change that only saved is: P is then the mean of what such
+changes have broken, the last one counting half. Taking replicas away follows the most that was wanted
 over the time that it would take to have them back.
 """
 
@@ -32,6 +34,7 @@ class Prices:
     delay_s: float | None = None
     still_s: float = 0.0
     pause_s: float = 0.0
+    broken_s: float = 0.0
     since_change_s: float = math.inf
     wishes: tuple[Mapping[str, int], ...] = field(default=())
 
@@ -39,9 +42,18 @@ class Prices:
         """Intervals until a change that is ordered now has its effect on a whole one."""
         return 1 + math.ceil(max(0.0, (self.delay_s or 0.0) - 0.1 * interval_s) / interval_s)
 
+    @property
+    def cost_s(self) -> float:
+        """P."""
+        return max(self.still_s, self.broken_s)
+
+    def saved(self, broken_s: float) -> "Prices":
+        """After a change that only saved, which broke so much."""
+        return replace(self, broken_s=(self.broken_s + broken_s) / 2.0)
+
     def are_cheap(self, interval_s: float) -> bool:
         """Whether changes were seen, and the flow did not stand still for them."""
-        return self.delay_s is not None and self.still_s <= 0.5 * interval_s
+        return self.delay_s is not None and self.cost_s <= 0.5 * interval_s
 
     def looked(self, now: Mapping[str, int], interval_s: float, stood_still_s: float) -> "Prices":
         """After one more interval, which ended with these replicas."""
@@ -75,7 +87,7 @@ class Prices:
 
     def may_save(self, share: float) -> bool:
         """Whether a change that only saves is due."""
-        return self.since_change_s >= self.still_s / (1.0 - share)
+        return self.since_change_s >= self.cost_s / (1.0 - share)
 
     def ordered(self, replicas: Mapping[str, int]) -> "Prices":
         """After these were asked for."""

@@ -20,10 +20,19 @@ _REMEMBERED = 60
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Replicas that were asked for, so many seconds ago."""
+    """Replicas that were asked for in place of those `before`, so many seconds ago."""
 
     replicas: Mapping[str, int]
+    before: Mapping[str, int]
     age_s: float = 0.0
+
+    def has_come(self, now: Mapping[str, int]) -> bool:
+        """Whether all that was to change has; a guard or an engine may have made less of it."""
+        return all(
+            now.get(task, count) != self.before.get(task)
+            for task, count in self.replicas.items()
+            if count != self.before.get(task)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +74,15 @@ class Prices:
         if order is None:
             return found
         age_s = order.age_s + interval_s
-        if all(now.get(task, count) == count for task, count in order.replicas.items()):
+        if order.has_come(now):
             # It came somewhere in the last interval.
             delay_s = max(0.0, age_s - interval_s)
             known = delay_s if self.delay_s is None else max(delay_s, 0.8 * self.delay_s)
             return replace(found, order=None, delay_s=known)
-        if age_s >= _GIVEN_UP_S:
+        patience_s = _GIVEN_UP_S if self.delay_s is None else 3.0 * self.delay_s + 4.0 * interval_s
+        if age_s >= min(patience_s, _GIVEN_UP_S):
             return replace(found, order=None)
-        return replace(found, order=Order(order.replicas, age_s))
+        return replace(found, order=replace(order, age_s=age_s))
 
     def wished(self, enough: Mapping[str, int]) -> "Prices":
         """With what would have been enough in one more interval."""
@@ -89,6 +99,6 @@ class Prices:
         """Whether a change that only saves is due."""
         return self.since_change_s >= self.cost_s / (1.0 - share)
 
-    def ordered(self, replicas: Mapping[str, int]) -> "Prices":
-        """After these were asked for."""
-        return replace(self, order=Order(dict(replicas)), since_change_s=0.0)
+    def ordered(self, replicas: Mapping[str, int], before: Mapping[str, int]) -> "Prices":
+        """After these were asked for, in place of those before."""
+        return replace(self, order=Order(dict(replicas), dict(before)), since_change_s=0.0)

@@ -4,7 +4,7 @@ from penstock.policy.penstock.price import Prices
 
 
 def test_the_delay_is_what_an_order_took() -> None:
-    prices = Prices().ordered({"a": 4})
+    prices = Prices().ordered({"a": 4, "b": 1}, {"a": 2, "b": 1})
     prices = prices.looked({"a": 2}, 5.0, 0.0).looked({"a": 2}, 5.0, 0.0).looked({"a": 4}, 5.0, 0.0)
     assert prices.order is None
     assert prices.delay_s == 10.0
@@ -13,15 +13,23 @@ def test_the_delay_is_what_an_order_took() -> None:
 
 
 def test_an_order_that_never_comes_is_given_up() -> None:
-    prices = Prices().ordered({"a": 4})
+    prices = Prices().ordered({"a": 4, "b": 1}, {"a": 2, "b": 1})
     for _ in range(18):
         prices = prices.looked({"a": 2}, 5.0, 0.0)
     assert prices.order is None
     assert prices.delay_s is None
 
 
+def test_less_than_was_ordered_is_taken_as_it_is() -> None:
+    prices = Prices(delay_s=0.0).ordered({"a": 9}, {"a": 2})
+    assert prices.looked({"a": 5}, 5.0, 0.0).order is None
+    for _ in range(4):
+        prices = prices.looked({"a": 2}, 5.0, 0.0)
+    assert prices.order is None, "what takes no time and has not come in four intervals was refused"
+
+
 def test_a_pause_is_the_sum_of_what_stood_still_in_a_row() -> None:
-    prices = Prices().ordered({"a": 4})
+    prices = Prices().ordered({"a": 4, "b": 1}, {"a": 2, "b": 1})
     for still_s in (5.0, 5.0, 2.0):
         prices = prices.looked({"a": 4}, 5.0, still_s)
     assert prices.pause_s == prices.still_s == 12.0

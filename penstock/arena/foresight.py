@@ -2,6 +2,10 @@
 
 Every attempt is a copy of the simulated engine with the same luck to come. Replicas are there at once, for
 who knows what comes orders them in time.
+
+Where the window of a constraint covers several intervals, one of them can be held on the credit of those
+before, and what it spends may break those that follow, whatever they are given. So where the cheapest way
+does that, one that is within the bound by itself is followed as well.
 """
 
 from __future__ import annotations
@@ -12,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from penstock.arena.descent import Vector, cheapest, with_replicas
 from penstock.arena.moments import Moment, moment_of, owed
+from penstock.policy.measured import sequence_latency_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.sim.engine import SimulatedEngine
     from penstock.sim.model import FlowModel
-    from penstock.stats.snapshot import TaskStats
+    from penstock.stats.snapshot import Snapshot, TaskStats
 
 # Work that is put off makes a queue: by the end of an interval of T seconds at a utilisation of u > 1 items
 # wait (u - 1) T, and half of that in the mean, so no bound is kept with u above 1 + 2 bound / T. Twice that,
@@ -58,6 +63,15 @@ class Path:
     held: int = 0
     cost_s: float = 0.0
     waiting: float = 0.0
+    overspent: bool = False
+    spent: float = 0.0
+    """Of windows that cover several intervals: whether its last interval took more than the bound by itself,
+    and the mean over the window as a share of the bound."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its last interval is held, and not on the credit of others."""
+        return self.holds and not self.overspent
 
     @property
     def holds(self) -> bool:
@@ -89,15 +103,34 @@ class NextInterval:
 
         A queue may be left to the next interval, which then may need more than was saved.
         """
-        best = self._cheapest(self._risen(self._attempt(guess)))
+        risen = self._risen(self._attempt(guess))
+        best = self._cheapest(risen)
         bound_ms = max((c.latency_ms for c in self._flow.constraints), default=0.0)
         found = [best]
+        if best.holds and best.overspent:
+            found += self._sound(risen)
         for number, task in enumerate(self._tasks):
             left_ms = best.wait_left_ms(task.name)
             indebted = left_ms > _DEBT * bound_ms and left_ms > self._path.wait_left_ms(task.name)
             if best.holds and indebted and best.vector[number] < self._highest[number]:
                 found.append(self._attempt(with_replicas(best.vector, number, best.vector[number] + 1)))
         return found
+
+    def _sound(self, tried: Path) -> list[Path]:
+        """The cheapest way that is held by itself, if there is one."""
+        while not tried.is_sound and (task := self._most_painful(tried)) is not None:
+            tried = self._attempt(self._with_more(tried, task))
+        if not tried.is_sound:
+            return []
+        return [
+            cheapest(
+                tried,
+                self._attempt,
+                good=lambda other: other.is_sound,
+                lowest=self._lowest,
+                highest=self._highest,
+            )
+        ]
 
     def _attempt(self, vector: Vector) -> Path:
         if vector not in self._tried:
@@ -107,13 +140,15 @@ class NextInterval:
     def _risen(self, tried: Path) -> Path:
         """More and more replicas where items wait longest, until the interval is held or nothing helps."""
         while not tried.holds and (task := self._most_painful(tried)) is not None:
-            now = tried.vector[task]
-            more = min(self._highest[task], now + max(1, now // 2))
-            tried = self._attempt(with_replicas(tried.vector, task, more))
+            tried = self._attempt(self._with_more(tried, task))
         if tried.holds:
             return tried
         most = self._attempt(self._highest)
         return most if most.holds or most.waiting < tried.waiting else tried
+
+    def _with_more(self, tried: Path, task: int) -> Vector:
+        now = tried.vector[task]
+        return with_replicas(tried.vector, task, min(self._highest[task], now + max(1, now // 2)))
 
     def _most_painful(self, tried: Path) -> int | None:
         assert tried.engine.last is not None
@@ -168,6 +203,7 @@ def _went_on(path: Path, vector: Vector, names: list[str]) -> Path:
     engine.observe()
     assert engine.last is not None
     moment = moment_of(engine.last)
+    spent = _spent(engine.last.snapshot)
     return Path(
         engine=engine,
         vector=vector,
@@ -175,7 +211,21 @@ def _went_on(path: Path, vector: Vector, names: list[str]) -> Path:
         held=path.held + moment.held,
         cost_s=path.cost_s + sum(vector) * moment.length_s,
         waiting=engine.items_inside + owed(engine.last),
+        overspent=any(own > 1.0 for own, _ in spent),
+        spent=max((mean for _, mean in spent), default=0.0),
     )
+
+
+def _spent(snapshot: Snapshot) -> list[tuple[float, float]]:
+    """Of constraints over several intervals: what this one took and their mean, as shares of the bound."""
+    return [
+        (
+            (sequence_latency_ms(snapshot, one) or 0.0) / one.latency_ms,
+            (one.mean_ms or 0.0) / one.latency_ms,
+        )
+        for one in snapshot.constraints
+        if one.window_s is not None and one.window_s > snapshot.interval_s
+    ]
 
 
 def _queued_ms(stats: TaskStats) -> float:

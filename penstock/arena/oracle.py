@@ -34,6 +34,7 @@ LIFETIME_SHARES = (0.1, 0.25)
 """Longer lifetimes that are tried, as shares of the tightest bound."""
 _DEAR_SHIPPING = 0.1
 _OWES_AS_MUCH = 0.8
+_HALF = 0.5
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -92,9 +93,16 @@ def _best(ways: list[Path], width: int) -> list[Path]:
     most = max(way.held for way in ways)
     kept: list[Path] = []
     for way in sorted(ways, key=lambda way: (way.cost_s, way.waiting)):
-        if way.held == most and not any(way.waiting >= _OWES_AS_MUCH * other.waiting for other in kept):
+        if way.held == most and not any(_owes_as_much(way, other) for other in kept):
             kept.append(way)
-    return kept[:width]
+    solid = [way for way in kept[width:] if not way.overspent]
+    return kept[:width] + solid[: all(way.overspent for way in kept[:width])]
+
+
+def _owes_as_much(way: Path, other: Path) -> bool:
+    """As much in queues, and in windows that cover several intervals; what is not half spent is no matter."""
+    waits = way.waiting >= _OWES_AS_MUCH * other.waiting
+    return waits and max(_HALF, way.spent) >= _OWES_AS_MUCH * max(_HALF, other.spent)
 
 
 def _guess(flow: FlowModel, path: Path) -> Vector:

@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from penstock.arena import oracle_cache
@@ -50,6 +51,16 @@ def best_of_all(flow: FlowModel, seed: int) -> tuple[int, float]:
     ids=["one task", "debts", "two tasks", "too much"],
 )
 def test_nothing_is_cheaper(flow: FlowModel) -> None:
+    plan = find_plan(flow, seed=1)
+    assert (plan.held, plan.cost_s) == best_of_all(flow, seed=1)
+
+
+def test_a_window_of_several_intervals_is_not_spent_by_one_of_them() -> None:
+    """One replica holds the third interval on the credit of the first two, and breaks the next."""
+    flow = row(20.0, 80.0, 80.0, 20.0, 40.0, bound_ms=300.0)
+    (constraint,) = flow.constraints
+    wide = msgspec.structs.replace(constraint, window_s=3 * INTERVAL_S)
+    flow = replace(flow, constraints=(wide,))
     plan = find_plan(flow, seed=1)
     assert (plan.held, plan.cost_s) == best_of_all(flow, seed=1)
 

@@ -12,6 +12,7 @@ ahead, where having expected too little counts nine times as much as too much.
 A surprise is what came over what was expected, if it was more than luck; a load that falls at once may rise
 at once, so a fall counts as the rise that would undo it. The head-room is a quantile of the surprises of the
 last minutes, and never above the most that was seen in them: a load at its peak needs no room for twice that.
+A quantile above 1 (margin.py) is room for all that was ever seen.
 """
 
 import math
@@ -28,6 +29,10 @@ _TREND_OF = 5
 _FORGETS = 0.85
 _TOO_LITTLE = 9.0
 _LARGEST = 10.0
+_FURTHER = 1.5
+_ONE_STEP = 0.7
+DRIFT = 1.0
+"""Standard deviations of luck: a change as small as that goes unnoticed for a while, and is planned for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +80,12 @@ def slope(rates: Sequence[float], interval_s: float) -> float:
         for earlier in range(len(last))
         for later in range(earlier + 1, len(last))
     ]
-    # The line goes on only if it was one: with steps up and down among the last there is none.
+    # The line goes on only if it was one: not with steps up and down, nor where one step is most of it.
     steps = [later - earlier for earlier, later in pairwise(last)]
     found = median(slopes)
     agree = sum(step * found > 0 for step in steps)
-    if agree < len(steps) - 1 or _is_luck(last[0], last[0] + found * len(steps), interval_s):
+    jump = max(abs(step) for step in steps) > _ONE_STEP * abs(last[-1] - last[0])
+    if jump or agree < len(steps) - 1 or _is_luck(last[0], last[0] + found * len(steps), interval_s):
         return 0.0
     return found
 
@@ -123,12 +129,28 @@ def forecast(history: History, interval_s: float, ahead: int, quantile: float | 
     rises = slope(history.rates, interval_s) if history.has_trend else 0.0
     expected = max(0.0, level(history.rates, interval_s) + ahead * rises)
     planned = expected
-    if quantile is not None and history.surprises:
-        planned = min(expected * _quantile(history.surprises, quantile), max(history.rates))
+    if quantile is not None:
+        lucky = expected + DRIFT * math.sqrt(expected / interval_s)
+        room = expected * _quantile(history.surprises, quantile) if quantile <= 1.0 else math.inf
+        planned = max(lucky, min(room, _most(history, ahead)))
     return Forecast(expected, max(planned, expected), rises != 0.0)
 
 
+def _most(history: History, ahead: int) -> float:
+    """What head-room goes up to: the most that was seen.
+
+    Where a change takes longer than an interval, and the newest is the most and a surprise, it may be on its
+    way to more, and there is no time to wait and see.
+    """
+    seen = max(history.rates)
+    if ahead > 1 and history.rates[-1] == seen and history.surprises:
+        return seen * min(history.surprises[-1], _FURTHER)
+    return seen
+
+
 def _quantile(values: Sequence[float], share: float) -> float:
-    """The smallest that so many are not above; beyond all of them the largest."""
+    """The smallest that so many are not above; beyond all of them the largest, and 1 of none."""
+    if not values:
+        return 1.0
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, max(0, math.ceil(share * (len(ordered) + 1)) - 1))]

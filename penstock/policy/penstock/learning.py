@@ -40,6 +40,7 @@ def after(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) ->
     prices = memory.prices.looked(current_parallelism(snapshot), snapshot.interval_s, still_s)
     if prices.pause_s > 0.0:
         return replace(memory, last=snapshot, prices=prices)
+    lesson = _Lesson(snapshot, memory, parameters, rates, prices)
     unsettled = set(snapshot.tasks) if memory.prices.pause_s else set(memory.holders)
     counts = counted(memory.counts, snapshot, unsettled)
     ahead = memory.prices.ahead(snapshot.interval_s)
@@ -57,8 +58,8 @@ def after(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) ->
         holders=holders_after(snapshot, counts, memory.holders),
         fixed_ms=fixed_ms,
         tails=tails_after(snapshot, fixed_ms, memory.tails),
-        margins=_Lesson(snapshot, memory, parameters, rates, prices).margins(),
-        prices=prices,
+        margins=lesson.margins(),
+        prices=lesson.priced(),
     )
 
 
@@ -72,12 +73,31 @@ class _Lesson:
     rates: Mapping[str, float]
     prices: Prices
 
-    def margins(self) -> dict[str, Margin]:
+    def _plan(self) -> Mapping[str, float] | None:
+        """What was planned for this interval."""
         ahead = self.memory.prices.ahead(self.snapshot.interval_s)
-        plan = self.memory.plans[-ahead] if len(self.memory.plans) >= ahead else None
-        surprised = plan is not None and any(
+        return self.memory.plans[-ahead] if len(self.memory.plans) >= ahead else None
+
+    def _is_surprised(self) -> bool:
+        plan = self._plan()
+        return plan is not None and any(
             rate > _MORE_THAN_PLANNED * plan.get(name, rate) for name, rate in self.rates.items()
         )
+
+    def priced(self) -> Prices:
+        """What a change costs that only saved, if one took effect in this interval and nothing else did."""
+        last = self.memory.last
+        if last is None or self._is_surprised():
+            return self.prices
+        before, now = current_parallelism(last), current_parallelism(self.snapshot)
+        only_saved = now != before and all(now[name] <= before.get(name, 0) for name in now)
+        if not only_saved or any(held(last, one) is False for one in last.constraints):
+            return self.prices
+        broken = any(held(self.snapshot, one) is False for one in self.snapshot.constraints)
+        return self.prices.saved(self.snapshot.interval_s if broken else 0.0)
+
+    def margins(self) -> dict[str, Margin]:
+        plan, surprised = self._plan(), self._is_surprised()
         found = {}
         for one in self.snapshot.constraints:
             share = share_of(one, self.parameters)

@@ -28,7 +28,7 @@ class Margin:
     @property
     def quantile(self) -> float:
         """Of surprises, that head-room covers."""
-        return min(1.0, max(0.0, 1.0 - self.uncovered))
+        return max(0.0, 1.0 - self.uncovered)
 
 
 def first_margin(share: float) -> Margin:

@@ -55,9 +55,9 @@ class Ordering:
     def _is_too_dear(self) -> bool:
         """Where the flow stands still for a change, only what is broken, and will be, is changed."""
         interval_s, prices = self.snapshot.interval_s, self.prices
-        if prices.still_s <= 0.5 * interval_s:
+        if prices.cost_s <= 0.5 * interval_s:
             return False
-        if prices.since_change_s < prices.still_s + 2.0 * interval_s:
+        if prices.since_change_s < prices.cost_s + 2.0 * interval_s:
             return True
         return all(held(self.snapshot, one) is not False for one in self.snapshot.constraints)
 
@@ -88,7 +88,7 @@ class Ordering:
         rising = any(one.trend for one in self.wanted.forecasts.values())
         if count > now:
             why = f"{expected:.4g} items/s are expected{', going by the trend' if rising else ''}"
-            if planned > 1.01 * expected:
+            if planned > 1.05 * expected:
                 why += f", and with the surprises of late {planned:.4g} are planned for"
             why += f": that takes {count} replicas of {name}, and it has {now}"
         else:

@@ -3,7 +3,9 @@ stands still.
 
 An order that is on its way is repeated until it has come, for in most engines another one begins anew. While
 the flow stands still for P seconds nothing is held; so that no more than 1 - share of all time is lost to
-changes that only save, these are P / (1 - share) apart. Taking replicas away follows the most that was wanted
+changes that only save, these are P / (1 - share) apart. A pause that is shorter than an interval is not seen
+as such, but an interval that is broken by a change that only saved is: P is then the mean of what such
+changes have broken, the last one counting half. Taking replicas away follows the most that was wanted
 over the time that it would take to have them back.
 """
 
@@ -18,10 +20,19 @@ _REMEMBERED = 60
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Replicas that were asked for, so many seconds ago."""
+    """Replicas that were asked for in place of those `before`, so many seconds ago."""
 
     replicas: Mapping[str, int]
+    before: Mapping[str, int]
     age_s: float = 0.0
+
+    def has_come(self, now: Mapping[str, int]) -> bool:
+        """Whether all that was to change has; a guard or an engine may have made less of it."""
+        return all(
+            now.get(task, count) != self.before.get(task)
+            for task, count in self.replicas.items()
+            if count != self.before.get(task)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,7 @@ class Prices:
     delay_s: float | None = None
     still_s: float = 0.0
     pause_s: float = 0.0
+    broken_s: float = 0.0
     since_change_s: float = math.inf
     wishes: tuple[Mapping[str, int], ...] = field(default=())
 
@@ -39,9 +51,18 @@ class Prices:
         """Intervals until a change that is ordered now has its effect on a whole one."""
         return 1 + math.ceil(max(0.0, (self.delay_s or 0.0) - 0.1 * interval_s) / interval_s)
 
+    @property
+    def cost_s(self) -> float:
+        """P."""
+        return max(self.still_s, self.broken_s)
+
+    def saved(self, broken_s: float) -> "Prices":
+        """After a change that only saved, which broke so much."""
+        return replace(self, broken_s=(self.broken_s + broken_s) / 2.0)
+
     def are_cheap(self, interval_s: float) -> bool:
         """Whether changes were seen, and the flow did not stand still for them."""
-        return self.delay_s is not None and self.still_s <= 0.5 * interval_s
+        return self.delay_s is not None and self.cost_s <= 0.5 * interval_s
 
     def looked(self, now: Mapping[str, int], interval_s: float, stood_still_s: float) -> "Prices":
         """After one more interval, which ended with these replicas."""
@@ -53,14 +74,15 @@ class Prices:
         if order is None:
             return found
         age_s = order.age_s + interval_s
-        if all(now.get(task, count) == count for task, count in order.replicas.items()):
+        if order.has_come(now):
             # It came somewhere in the last interval.
             delay_s = max(0.0, age_s - interval_s)
             known = delay_s if self.delay_s is None else max(delay_s, 0.8 * self.delay_s)
             return replace(found, order=None, delay_s=known)
-        if age_s >= _GIVEN_UP_S:
+        patience_s = _GIVEN_UP_S if self.delay_s is None else 3.0 * self.delay_s + 4.0 * interval_s
+        if age_s >= min(patience_s, _GIVEN_UP_S):
             return replace(found, order=None)
-        return replace(found, order=Order(order.replicas, age_s))
+        return replace(found, order=replace(order, age_s=age_s))
 
     def wished(self, enough: Mapping[str, int]) -> "Prices":
         """With what would have been enough in one more interval."""
@@ -75,8 +97,8 @@ class Prices:
 
     def may_save(self, share: float) -> bool:
         """Whether a change that only saves is due."""
-        return self.since_change_s >= self.still_s / (1.0 - share)
+        return self.since_change_s >= self.cost_s / (1.0 - share)
 
-    def ordered(self, replicas: Mapping[str, int]) -> "Prices":
-        """After these were asked for."""
-        return replace(self, order=Order(dict(replicas)), since_change_s=0.0)
+    def ordered(self, replicas: Mapping[str, int], before: Mapping[str, int]) -> "Prices":
+        """After these were asked for, in place of those before."""
+        return replace(self, order=Order(dict(replicas), dict(before)), since_change_s=0.0)

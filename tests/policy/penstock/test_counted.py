@@ -1,0 +1,41 @@
+"""Ratios over some intervals, and what begins them anew."""
+
+import pytest
+
+from penstock.policy.penstock.counted import Counted, Ratio, counted
+from tests.policy.penstock.flows import row
+
+
+def test_a_ratio_is_of_sums_and_older_intervals_count_less() -> None:
+    known = Ratio().then(10.0, 100.0, luck=1.0).then(30.0, 200.0, luck=1.0)
+    assert known.value == pytest.approx((0.8 * 10 + 30) / (0.8 * 100 + 200))
+
+
+def test_what_differs_by_more_than_luck_begins_anew() -> None:
+    assert Ratio(10.0, 100.0).then(40.0, 100.0, luck=0.1).value == 0.4
+    assert Ratio(10.0, 100.0).then(11.0, 100.0, luck=0.1).value == pytest.approx(19 / 180)
+
+
+def test_costs_and_what_becomes_of_items_come_from_a_snapshot() -> None:
+    seen = row(100, (20.0, 5.0))
+    known = counted(Counted(), seen)
+    assert known.service_s("t0") == pytest.approx(0.02)
+    assert known.service_s("t1") == pytest.approx(0.005)
+    assert known.ratio(seen.stream("t0->t1"), seen.tasks["t0"]) == 1.0
+
+
+def test_what_is_missing_stays_as_it_was() -> None:
+    known = counted(Counted(), row(100))
+    again = counted(known, row(100, processed_total=None, useful_s=None, service_ms=None))
+    assert again.service_s("t0") == known.service_s("t0")
+    assert counted(Counted(), row(100, processed_total=None)).service_s("t0") is None
+
+
+def test_arrivals_begin_anew_with_other_replicas_and_do_not_count_while_unsettled() -> None:
+    known = counted(Counted(), row(100))
+    assert known.arrival_cv2("t0") == 1.0
+    assert counted(known, row(100, replicas=(5, 2), interarrival_cv=0.1)).arrival_cv2("t0") == pytest.approx(
+        0.01
+    )
+    assert counted(known, row(100, interarrival_cv=3.0), unsettled=["t0"]).arrival_cv2("t0") == 1.0
+    assert counted(known, row(100, interarrival_cv=3.0)).arrival_cv2("t0") == pytest.approx((0.8 + 9) / 1.8)

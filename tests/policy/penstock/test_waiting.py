@@ -1,0 +1,71 @@
+"""How waits change with replicas."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.policy.penstock.waiting import FIT_LIMITS, Arrivals, Fit, Wait, kingman_ms, learnt
+
+
+def wait(rate_per_s: float = 100.0, arrivals: Arrivals | None = None, exponent: float = 0.0) -> Wait:
+    return Wait(20.0, 0.5, rate_per_s, arrivals, 1.0, 4, exponent, Fit(), 5.0)
+
+
+@settings(max_examples=40)
+@given(st.floats(1, 1_000), st.integers(1, 60), st.floats(0, 1), st.integers(1, 20), st.floats(0, 30))
+def test_one_more_replica_never_makes_it_longer(
+    rate: float, replicas: int, dealt: float, senders: int, per_lifetime: float
+) -> None:
+    model = wait(rate, Arrivals(1.0, 4, dealt, senders, per_lifetime))
+    before, after = model.wait_ms(replicas)[0], model.wait_ms(replicas + 1)[0]
+    assert after <= before * (1 + 1e-9)
+
+
+def test_too_few_replicas_wait_for_ever() -> None:
+    assert wait(200.0).wait_ms(4) == (math.inf, math.inf)
+    assert wait(199.0).wait_ms(4)[0] > 1_000
+
+
+def test_it_is_the_m_m_1_queue_where_arrivals_are_poisson() -> None:
+    assert kingman_ms(10.0, 0.5, 1.0, 1.0) == pytest.approx(10.0)
+    assert kingman_ms(10.0, 0.5, 0.2, 1.0) < 0.6 * 10.0
+    assert kingman_ms(10.0, 0.0, 1.0, 1.0) == 0.0
+
+
+def test_of_one_sender_that_deals_in_turn_each_receiver_gets_every_pth() -> None:
+    arrivals = Arrivals(1.0, 1, dealt=1.0, senders=1, per_lifetime=0.0)
+    assert arrivals.cv2_with(5, 0.8) == pytest.approx(0.2)
+    by_key = Arrivals(1.0, 1, dealt=0.0, senders=1, per_lifetime=0.0)
+    assert by_key.cv2_with(5, 0.8) == pytest.approx(1.0)
+    blurred = Arrivals(1.0, 1, dealt=1.0, senders=8, per_lifetime=0.0)
+    assert 0.2 < blurred.cv2_with(5, 0.5) < 1.0
+
+
+def test_items_that_come_together_vary_more() -> None:
+    """Ten in an envelope with one replica, two with nine."""
+    arrivals = Arrivals(19.0, 1, dealt=0.0, senders=1, per_lifetime=9.0)
+    assert arrivals.envelope(1) == 10.0
+    assert arrivals.cv2_with(1, 0.5) == pytest.approx(19.0)
+    assert arrivals.cv2_with(9, 0.5) == pytest.approx(3.0)
+
+
+def test_replicas_that_slow_each_other_down_are_busier() -> None:
+    assert wait(exponent=0.5).busy(16) == pytest.approx(2 * wait().busy(16))
+
+
+def test_what_was_measured_corrects_the_formula() -> None:
+    fit = Fit()
+    for _ in range(30):
+        fit = learnt(fit, measured_ms=30.0, kingman=20.0)
+    assert fit.fit == pytest.approx(1.5, rel=0.01)
+    for _ in range(60):
+        fit = learnt(fit, measured_ms=1_000.0, kingman=501.0)
+    assert FIT_LIMITS[0] <= fit.fit <= FIT_LIMITS[1]
+
+
+def test_a_wait_that_no_queue_explains_is_the_way() -> None:
+    fit = learnt(Fit(), measured_ms=5.0, kingman=0.5)
+    assert fit.way_ms == 4.5
+    assert fit.fit == pytest.approx(1.0)

@@ -127,21 +127,25 @@ def _put_together(storage: Storage, before: Entry, batch: int) -> tuple[Entry, l
     return entry, parts
 
 
+def replicas_of(parts: Iterable[Part]) -> int:
+    """Among how many replicas the keys of a task were divided last; all of them must have committed."""
+    known = [*parts]
+    newest = max(known, key=lambda part: part.epoch)
+    there = sum(part.epoch == newest.epoch for part in known)
+    if there < newest.replicas:
+        raise LogError(
+            f'only {there} of {newest.replicas} replicas of task "{newest.task}" committed state in epoch'
+            f" {newest.epoch}; restore the missing files in {PARTS}"
+        )
+    return newest.replicas
+
+
 def _pools(before: Entry, parts: Iterable[Part]) -> dict[str, int]:
-    """The replicas of each task. Where their number changed, all of them must have committed."""
+    """The replicas of each task."""
     written: dict[str, list[Part]] = {}
     for part in parts:
         written.setdefault(part.task, []).append(part)
-    pools = dict(before.pools)
-    for task, there in written.items():
-        replicas = there[0].replicas
-        if pools.get(task, replicas) != replicas and len(there) < replicas:
-            raise LogError(
-                f'only {len(there)} of {replicas} replicas of task "{task}" have committed their state since'
-                f" there were {pools[task]}; restore the missing files in {PARTS}"
-            )
-        pools[task] = replicas
-    return pools
+    return before.pools | {task: replicas_of(there) for task, there in written.items()}
 
 
 def _refuse_unknown(entry: Entry, tasks: Sequence[str]) -> None:

@@ -57,14 +57,20 @@ def refuse_state_without_keys(graph: Graph) -> None:
                 )
 
 
-def refuse_moving_keys(graph: Graph) -> None:
-    """Where state does not move with its keys, keys must not move."""
+def refuse_moving_state(graph: Graph, *, committed: bool) -> None:
+    """State moves between two batches, by what was committed of it. Elsewhere replicas must stay."""
     for task in graph.tasks:
-        if task.state and task.parallelism.elastic:
+        if not (task.state and task.parallelism.elastic):
+            continue
+        where = f'{task.kind} "{task.name}" of flow "{graph.name}" declares state and is elastic'
+        if not committed:
             raise FlowError(
-                f'{task.kind} "{task.name}" of flow "{graph.name}" declares state and has'
-                " parallelism=elastic(...): on Spark state does not move between replicas yet, so give it a"
-                " fixed parallelism"
+                f"{where}: its state is not committed here, so it cannot move; give it a fixed parallelism"
+            )
+        if all(stream.wiring != "key" for stream in graph.inputs_of(task.name)):
+            raise FlowError(
+                f"{where}, but receives nothing by key, so its replicas change in the middle of a batch; give"
+                " it a fixed parallelism, or use .by_key(...) before it"
             )
 
 

@@ -30,7 +30,7 @@ from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout, lay_out, max_slots
 from penstock.flow.pickling import check_picklable
 from penstock.flow.reach import lasting_batches, out_of_reach
-from penstock.flow.stateful import exact_tasks, refuse_moving_keys, what_is_lost
+from penstock.flow.stateful import exact_tasks, refuse_moving_state, what_is_lost
 from penstock.io.msgspec_codec import check_structs
 from penstock.observe.metrics_server import metrics_address
 from penstock.operate.opened import accept_commands
@@ -118,7 +118,6 @@ def run(
         metrics_address(metrics)
     if dashboard is not None:
         dashboard_address(dashboard)
-    refuse_moving_keys(graph)
     check_picklable(graph)
     check_structs(graph)
     layout = lay_out(graph)
@@ -142,6 +141,8 @@ def run(
             address = checkpoint_address(checkpoint)
             place = hold(spark, address, graph.name)
             kept.callback(place.release)
+        committed = state_root(spark, address) is not None
+        refuse_moving_state(graph, committed=committed)
         bridge = Bridge(spark, graph.name, cloudpickle.dumps(plan), sys.executable, _python_path())
         launcher = Launcher(
             spark, bridge, graph.name, reading, round(between_ms), address, checkpoint is not None, plan
@@ -153,7 +154,7 @@ def run(
             lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
             sampling=share,
             measure_every_s=measure_every_s,
-            exact=[] if state_root(spark, address) is None else exact_tasks(graph),
+            exact=exact_tasks(graph) if committed else [],
         )
         known = launcher.launch(layout, switches)
         undo.pop_all()

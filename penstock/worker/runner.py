@@ -149,17 +149,21 @@ class Runner(ABC):
         """Call `open(context)`."""
         self._guard("open()", self._body.open)
 
-    def restore_state(self, replicas: int) -> None:
-        """A new process: take in what was committed of the state, before the batch that comes now."""
-        if self.state is not None and self._place is not None:
-            task, replica = self.task.name, self.context.replica
-            keeper = self._keeper = StateKeeper(self._place, self.state, task, replica, replicas)
-            self._guard("reading its state", lambda: keeper.restore(self.context.batch))
+    def take_state(self, replicas: int) -> None:
+        """A batch begins: read the state, if the process is new or replicas share the keys in another way."""
+        if self.state is None or self._place is None:
+            return
+        if self._keeper is not None and self._keeper.replicas == replicas:
+            return
+        task, replica = self.task.name, self.context.replica
+        keeper = StateKeeper(self._place, self.state, task, replica, replicas, self._keeper)
+        self._keeper = keeper
+        self._guard("reading its state", lambda: keeper.restore(self.context.batch))
 
     def commit_state(self) -> None:
         """The batch ends: write what has changed, durably, before anybody hears of its end."""
         keeper = self._keeper
-        if keeper is not None:
+        if keeper is not None and self.context.replica < keeper.replicas:
             self._guard("writing its state", lambda: keeper.commit(self.context.batch))
 
     def flush(self) -> None:

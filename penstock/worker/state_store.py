@@ -47,12 +47,10 @@ class StateStore:
         self._replicated = {part.name: part for part in parts if isinstance(part, PerReplica)}
         self._ends = any(isinstance(part, Cell) and part.ttl_ms is not None for part in parts)
         self.undoes = task.on_error != "fail" or task.retries is not None
-        self._alarms = Alarms()
+        self._tracked = ahead_ns is not None
         self._key: Hashable = _NOTHING
         self._group = self._of_replica
-        self._state = KeyedState(
-            [self._of_replica, *range(KEY_GROUPS)], self._group_of, tracked=ahead_ns is not None
-        )
+        self.clear()
 
     # What the task sees
 
@@ -105,10 +103,13 @@ class StateStore:
         return Stateful(self, body)
 
     def turn_to(self, item: Any) -> None:
-        """This item is at work."""
-        if self._keys:
-            assert self._context.input is not None, "an item comes by a stream"
-            self._turn_to(self._keys[self._context.input](item))
+        """This item is at work. By a stream without a key it comes only to tasks without state of keys."""
+        assert self._context.input is not None, "an item comes by a stream"
+        key_of = self._keys.get(self._context.input)
+        if key_of is None:
+            self.leave()
+        else:
+            self._turn_to(key_of(item))
 
     def undone(self) -> AbstractContextManager[None]:
         """What is written inside counts if nothing raises."""
@@ -129,6 +130,12 @@ class StateStore:
         return [(f"{self._timers[entry[0]]}()", self._firing(entry)) for entry in entries]  # type: ignore[index]
 
     # When replicas change
+
+    def clear(self) -> None:
+        """All groups are here, and nothing is known of them."""
+        self._alarms = Alarms()
+        groups = [self._of_replica, *range(KEY_GROUPS)]
+        self._state = KeyedState(groups, self._group_of, tracked=self._tracked)
 
     def own_only(self, groups: Sequence[int]) -> None:
         """The other groups are of other replicas; at first all are here."""
@@ -173,7 +180,7 @@ class StateStore:
         self._set_alarms()
 
     def apply_of_replicas(self, changes: Iterable[Change], before: int, now: int) -> None:
-        """The same for values that belonged to replicas, of which there may have been another number."""
+        """The same for values that belonged to replicas, of which there was another number."""
         changes = [*changes]
         values: dict[str, list[Any]] = {}
         for replica in range(before):
@@ -184,7 +191,7 @@ class StateStore:
         for name, cell in self._replicated.items():
             known = [cell.make() if value is _NOTHING else value for value in values.get(name, [])]
             if known:
-                self.write(cell, (known if before == now else cell.spread(known, now))[self._context.replica])
+                self.write(cell, cell.spread(known, now)[self._context.replica])
 
     def _set_alarms(self) -> None:
         for entry, value in self._state.items():

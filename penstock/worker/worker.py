@@ -119,7 +119,7 @@ class Worker:
         """Batches, for ever; the control line or a closed channel ends the process."""
         self._head.context.batch = first.batch
         if self._sourcing is None:
-            self._head.restore_state(first.switches.active[first.task])
+            self._head.take_state(first.switches.active[first.task])
             self._head.open()
         self._shipper.start()
         self._line.start()
@@ -142,6 +142,8 @@ class Worker:
         self._taken = 0
         self._lay(order)
         if self._sourcing is None:
+            for runner in self._chain.runners:
+                runner.take_state(self._switches.active[runner.task.name])
             last = self._run_task()
             position: dict[str, Any] = {}
         else:

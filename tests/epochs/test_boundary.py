@@ -1,6 +1,7 @@
 """State that is committed at boundaries: crashes, replays, other numbers of replicas, damage."""
 
 import contextlib
+import copy
 import operator
 import pickle
 from collections import Counter
@@ -112,10 +113,21 @@ class World:
         number %= len(self.replicas)
         self.replicas[number] = Replica(self.place, number, len(self.replicas), self.batch)
 
+    def rescale(self, replicas: int) -> None:
+        """At the beginning of a batch: some processes are kept, and some are new."""
+        kept = self.replicas[:replicas]
+        for number, replica in enumerate(self.replicas):
+            replica.keeper = StateKeeper(
+                self.place, replica.store, "counts", number, replicas, replica.keeper
+            )
+            replica.keeper.restore(self.batch)
+        added = range(len(kept), replicas)
+        self.replicas = [*kept, *(Replica(self.place, n, replicas, self.batch) for n in added)]
+
     def check(self) -> None:
         found: Counter[int] = Counter()
         for replica in self.replicas:
-            for change in replica.store.everything():
+            for change in copy.copy(replica.store._state).everything():
                 name, key = pickle.loads(change.key)
                 if name == "seen" and change.value is not None:
                     found[key] = pickle.loads(change.value)
@@ -130,6 +142,7 @@ steps = st.lists(
         st.tuples(st.just("crash"), st.integers(1, 4)),
         st.tuples(st.just("crash at the end"), st.integers(1, 4)),
         st.tuples(st.just("replace"), st.integers(0, 3)),
+        st.tuples(st.just("rescale"), st.integers(1, 4)),
     ),
     max_size=20,
 )
@@ -156,6 +169,9 @@ def test_a_start_finds_what_was_committed_last(
             world.end_batch(is_committed=True)
             if step == "replace":
                 world.replace(value)
+            if step == "rescale":
+                world.rescale(value)
+            world.check()
 
 
 def test_files_do_not_pile_up(tmp_path: Path) -> None:
@@ -166,6 +182,12 @@ def test_files_do_not_pile_up(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     assert len(storage.names("state")) <= 2 * 16
     assert len(read_parts(storage)) == 2
+    for replicas in (3, 1, 3, 1, 3, 1):
+        world.rescale(replicas)
+        world.take(2)
+        world.end_batch(is_committed=True)
+        world.end_batch(is_committed=True)
+    assert len([name for name in storage.names("state") if "-00000-" in name]) <= 2
     world.start(3)
     assert len(storage.names("state")) <= 16
     assert len(storage.names("log")) == 1
@@ -199,6 +221,15 @@ def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(LogError, match=f"{file.name} is missing"):
         world.start(1)
+
+
+def test_a_replica_whose_part_is_missing_is_missed(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start(2)
+    world.end_batch(is_committed=True)
+    (tmp_path / "parts" / "000000000001-00001-counts").unlink()
+    with pytest.raises(LogError, match='only 1 of 2 replicas of task "counts" committed state in epoch 1'):
+        world.start(2)
 
 
 def test_state_that_nobody_would_read_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import penstock
 from penstock import Out, state
-from penstock.flow.stateful import exact_tasks, refuse_moving_keys, what_is_lost
+from penstock.flow.stateful import exact_tasks, refuse_moving_state, what_is_lost
 
 
 class Numbers:
@@ -137,13 +137,23 @@ def test_explain_says_what_becomes_of_other_attributes() -> None:
     assert "\nstate\n" not in flow.explain()
 
 
-def test_keys_must_not_move_where_their_state_does_not() -> None:
-    graph = declared(Counting, name="count", parallelism=penstock.elastic(1, 4)).graph()
+def test_replicas_must_stay_where_their_state_cannot_move() -> None:
+    several = penstock.elastic(1, 4)
+    graph = declared(Counting, name="count", parallelism=several).graph()
+    refuse_moving_state(graph, committed=True)
     with pytest.raises(
-        penstock.FlowError, match=r'task "count" .* on Spark state does not move between repl'
+        penstock.FlowError, match=r'task "count" .* is elastic: its state is not committed here'
     ):
-        refuse_moving_keys(graph)
-    refuse_moving_keys(declared(Plain, parallelism=penstock.elastic(1, 4)).graph())
+        refuse_moving_state(graph, committed=False)
+    refuse_moving_state(declared(Plain, parallelism=several).graph(), committed=False)
+    flow = penstock.Flow("f")
+    flow.source(NUMBERS, name="numbers").task(Summing, name="sum", parallelism=several).sink(print)
+    with pytest.raises(penstock.FlowError, match=r'task "sum" .* receives nothing by key'):
+        refuse_moving_state(flow.graph(), committed=True)
+
+
+def test_what_no_commit_has_is_told() -> None:
+    graph = declared(Counting, name="count").graph()
     (words,) = what_is_lost(graph)
     assert words.startswith('state of task "count" (seen) is in the memory of its workers and in no commit')
 

@@ -71,7 +71,10 @@ def test_state_is_kept_by_key_and_over_a_boundary(
     assert not (tmp_path / "checkpoint" / "epochs").exists()
 
 
-def test_an_elastic_task_with_state_is_refused_before_anything_starts() -> None:
+def test_an_elastic_task_with_state_that_nobody_commits_is_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.spark.run.state_root", lambda _spark, _address: None)
     flow = ps.Flow("moving")
     source = flow.source(numbered(COUNT), name="numbers")
     source.by_key(last_digit).count(parallelism=ps.elastic(1, 3)).sink(print)

@@ -16,7 +16,7 @@ from penstock.testing.collector import Collector
 from tests.spark.items import Item, numbered, wait_for_items
 
 pytestmark = pytest.mark.spark
-COUNT = 400
+COUNT = 300
 Counted = tuple[str, int, int]
 
 
@@ -100,9 +100,9 @@ def test_state_is_exact_when_workers_of_the_task_and_before_it_die(
 ) -> None:
     flow = ps.Flow("dying")
     passed = flow.source(numbered(COUNT, rate=200), name="numbers").task(
-        DiesOnce(tmp_path / "first", 150), name="pass"
+        DiesOnce(tmp_path / "first", 100), name="pass"
     )
-    counts = passed.by_key(last_digit).task(Counts(tmp_path / "second", 350), name="counts", parallelism=2)
+    counts = passed.by_key(last_digit).task(Counts(tmp_path / "second", 250), name="counts", parallelism=2)
     counts.sink(collector, name="out")
     notices: list[str] = []
     job = ps.run(flow, commit="1 s", on_notice=notices.append)
@@ -121,3 +121,23 @@ def test_state_is_exact_when_workers_of_the_task_and_before_it_die(
     assert len(ended) == 2, notices
     assert not any("in the memory of its workers" in words for words in notices)
     assert (tmp_path / "second").exists()
+
+
+def test_state_goes_with_its_keys_when_replicas_change_while_the_flow_runs(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    flow = ps.Flow("moving")
+    keyed = flow.source(numbered(COUNT, rate=150), name="numbers").by_key(last_digit)
+    several = ps.elastic(1, 4, initial=2)
+    keyed.task(Counts(None, 0), name="counts", parallelism=several).sink(collector, name="out")
+    job = ps.run(flow, checkpoint=tmp_path / "checkpoint", commit="10 s")
+    for items, replicas in ((100, 4), (250, 1), (400, 3)):  # two of each item
+        wait_for_items(collector, items)
+        job.set_active("counts", replicas)
+    assert job.await_termination(60)
+    rows = collector.items()
+    seen = Counter((key, value) for kind, key, value in rows if kind == "seen")
+    assert seen == {(key, value): 1 for key in range(10) for value in range(1, COUNT // 10 + 1)}
+    assert job.metrics().restarts == 0
+    assert len({replica for kind, replica, _ in rows if kind == "taken"}) > 2
+    assert sum(kept.value for kept in job.state("counts") if kept.name == "taken") == COUNT

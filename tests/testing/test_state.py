@@ -128,6 +128,21 @@ def test_a_sink_has_state_and_two_inputs_share_it() -> None:
         run(flow, {"pairs": [("a", 2), ("a", 1)]}, write=True)
 
 
+class Summed:
+    total = state.per_replica(0, merge=operator.add)
+
+    def process(self, pair: Pair, out: Out[int]) -> None:
+        self.total += pair[1]
+        out(self.total)
+
+
+def test_a_value_of_a_replica_needs_no_key_and_may_have_some() -> None:
+    flow, pairs = flow_of()
+    doubled = pairs.map(lambda pair: (pair[0], 10 * pair[1]), name="tenfold")
+    flow.task(Summed, pairs.by_key(first), doubled).sink(print, name="out")
+    assert run(flow, {"pairs": [("a", 1), ("b", 2)]})["out"][-1] == 33
+
+
 class Hurried:
     count = state.value(0)
 

@@ -69,7 +69,7 @@ class ToKafka:
     _context: SinkContext | None = field(init=False, default=None, repr=False)
     _producer: Any = field(init=False, default=None, repr=False)
     _encode: Encode | None = field(init=False, default=None, repr=False)
-    _heard: Heard = field(init=False, repr=False)
+    _heard: Heard = field(init=False, repr=False, compare=False)
     _refusal: type[Exception] = field(init=False, default=Exception, repr=False)
     _handed: deque[_Handed] = field(init=False, default_factory=deque, repr=False)
     _newest: _Handed | None = field(init=False, default=None, repr=False)

@@ -18,6 +18,7 @@ from penstock.policy.catch_up import Backlog
 from penstock.policy.decision import Reason
 from penstock.policy.ds2_rates import true_rates
 from penstock.policy.measured import finite
+from penstock.policy.scaling_model import LARGEST
 from penstock.stats.snapshot import Snapshot, TaskStats
 
 RULE: Final = "source"
@@ -66,7 +67,7 @@ def _scale(plan: SourcePlan, name: str, task: TaskStats, more_per_s: float | Non
             task=name,
             before=now,
             after=after,
-            inputs={"target_per_s": target_per_s, "each_per_s": each_per_s, "splits_or_limit": task.max},
+            inputs={"target_per_s": target_per_s, "each_per_s": each_per_s, "max": task.max},
             prediction={"utilization": busy / after},
             why=_why(name, target_per_s, each_per_s, busy, now, wanted, after),
         )
@@ -87,7 +88,7 @@ def _wanted(busy: float, now: int, *, keeps: bool) -> int:
 
 
 def _replicas(exact: float) -> int:
-    return max(1, math.ceil(exact * (1 - _ROUNDING)))
+    return max(1, math.ceil(min(exact, LARGEST) * (1 - _ROUNDING)))
 
 
 def _why(

@@ -106,6 +106,12 @@ def test_what_was_not_measured_changes_nothing(unknown: dict[str, Any]) -> None:
     assert "was not measured" in plan.reasons[0].why
 
 
+def test_numbers_beyond_all_measure_are_no_trouble() -> None:
+    endless = planned(reading(3, 1e308, max=None, useful_s=1e-3, processed_total=1e-9))
+    assert endless.replicas["orders"] > 1000
+    assert not endless.feasible
+
+
 def test_a_source_that_is_not_elastic_is_left_out() -> None:
     assert planned(reading(1, 5000, elastic=False)) == SourcePlan()
 

@@ -73,7 +73,7 @@ check-wheel: dist
 epochs: setup
 	PENSTOCK_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/python -m pytest --timeout=3600 tests/epochs
 
-# The tests of the runtime once more, with two executors in processes of their own; PENSTOCK_TEST_SHUFFLE=streaming: over Spark's shuffle.
+# The tests of the runtime once more, with two executors in processes of their own; PENSTOCK_TEST_SHUFFLE names the shuffle between them.
 test-cluster: setup
 	PENSTOCK_TEST_MASTER="local-cluster[2,24,1024]" $(BIN)/python -m pytest tests/spark -m spark
 

@@ -46,9 +46,8 @@ CONF: Final = (
     ConfEntry("spark.task.maxFailures", "1", "a retried task would send its items twice", fixed=True),
     ConfEntry(
         SHUFFLE,
-        LINKS,
-        "in one process rows are handed over, between executors each pair has one authenticated connection;"
-        ' "streaming" is Spark\'s own shuffle',
+        HANDOVER,
+        'in one process rows are handed over, not sent; "streaming" is Spark\'s own shuffle',
     ),
     ConfEntry(
         "spark.shuffle.streaming.networkBufferSize",

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 import penstock as ps
 from penstock import processes
 from penstock.faults.leftovers import listening
+from penstock.flow.spark_conf import LINKS, SHUFFLE
 from penstock.spark.build_bridge import BENCH_JAR
 from penstock.spark.session import session
 from penstock.testing.collector import Collector
@@ -24,6 +25,7 @@ from tests.spark.items import Item, expected, numbered
 
 MASTER = "local-cluster[2,8,1024]"
 CONF = {
+    SHUFFLE: LINKS,
     "spark.jars": str(BENCH_JAR),
     "spark.sql.streaming.realTimeMode.minBatchDuration": "500",
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",

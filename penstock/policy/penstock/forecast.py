@@ -124,10 +124,13 @@ def _loss(came: float, expected: float) -> float:
     return _TOO_LITTLE * (came - expected) if came > expected else expected - came
 
 
-def forecast(history: History, interval_s: float, ahead: int, quantile: float | None) -> Forecast:
-    """Of the rate in `ahead` intervals; a `quantile` of None is no head-room."""
-    rises = slope(history.rates, interval_s) if history.has_trend else 0.0
-    expected = max(0.0, level(history.rates, interval_s) + ahead * rises)
+def forecast(
+    history: History, interval_s: float, ahead: int, quantile: float | None, *, is_last: bool = False
+) -> Forecast:
+    """Of the rate in `ahead` intervals; a `quantile` of None is no head-room. `is_last`: it is the last."""
+    rises = slope(history.rates, interval_s) if history.has_trend and not is_last else 0.0
+    known = history.rates[-1:] if is_last else history.rates
+    expected = max(0.0, level(known, interval_s) + ahead * rises)
     planned = expected
     if quantile is not None:
         lucky = expected + DRIFT * math.sqrt(expected / interval_s)

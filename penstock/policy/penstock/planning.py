@@ -1,7 +1,7 @@
 """What is wanted: the replicas that keep the constraints with what is planned for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 
 from penstock.policy.penstock.choice import Choice, choose
@@ -61,9 +61,8 @@ def wanted(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -
 def _forecast(
     history: History, interval_s: float, ahead: int, quantile: float, parameters: PenstockParameters
 ) -> Forecast:
-    if parameters.forecast == "off":
-        history = replace(history, rates=history.rates[-1:])
-    return forecast(history, interval_s, ahead, quantile if parameters.headroom == "on" else None)
+    quantile_or_none = quantile if parameters.headroom == "on" else None
+    return forecast(history, interval_s, ahead, quantile_or_none, is_last=parameters.forecast == "off")
 
 
 def _within_limits(snapshot: Snapshot, choice: Choice) -> Choice:

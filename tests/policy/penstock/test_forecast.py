@@ -32,6 +32,13 @@ def test_a_climb_is_met_before_it_comes() -> None:
     assert expected.expected_per_s == 400.0
 
 
+def test_without_a_forecast_what_comes_is_what_came_last() -> None:
+    climbs = history(100, 150, 400, 250, 300)
+    last = forecast(climbs, 5.0, 2, 0.99, is_last=True)
+    assert last.expected_per_s == 300.0
+    assert last.planned_per_s == 400.0, "head-room is another part"
+
+
 def test_noise_is_not_taken_for_a_trend() -> None:
     noise = [100.0 + number * 7919 % 101 for number in range(60)]
     known = [history(*noise[: 1 + number]) for number in range(20, 60)]

@@ -9,7 +9,7 @@ Shipping holds the lock, so the envelopes of a channel leave in order.
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -27,6 +27,9 @@ from penstock.worker.useful_time import ShipperTime, TaskTime
 
 ITEM_LIMIT_BYTES = 64 << 20
 """An item larger than this cannot travel: a row is held in memory several times on its way."""
+
+Ids: TypeAlias = list[ItemId | None] | None
+Described: TypeAlias = list[Metadata | None] | None
 
 _FIRST_COUNT_LIMIT = 64
 _GROWTH = 8
@@ -456,27 +459,27 @@ class Outbox:
         items = channel.items[:count]
         del channel.items[:count]
         tags, channel.tags = channel.tags, []
-        part = _Part(items, None, tags) if not self.labels else self._labelled(channel, items, tags)
+        ids, metadata = (None, None) if not self.labels else self._take_labels(channel, count)
         try:
             body = _dump(items, stream)
         except Exception:  # noqa: BLE001 - a user's item may raise anything when coded
-            if (last := self._send_parts(stream, channel, part)) is None:
+            last = self._send_parts(stream, channel, _Part(items, ids, tags, metadata))
+            if last is None:
                 return
-            part, body = last
+            (items, ids, tags, metadata), body = last
         if acknowledging:
             self.acknowledged = max(self.acknowledged, self.done_input())
-        self._send_envelope(stream, channel, part, body)
+        self._send_envelope(stream, channel, items, ids, tags, metadata, body)
 
     def _send_parts(self, stream: OutStream, channel: Channel, part: "_Part") -> tuple["_Part", bytes] | None:
         """Send items that do not fit one envelope in several, but for the last, if any is left."""
         parts = self._parts(stream, part)
-        for one in parts[:-1]:
-            self._send_envelope(stream, channel, *one)
+        for one, body in parts[:-1]:
+            self._send_envelope(stream, channel, *one, body)
         return parts[-1] if parts else None
 
-    def _labelled(self, channel: Channel, items: list[Any], tags: list[Tag]) -> "_Part":
-        """Items that were taken out of a channel, with what it has for each of them."""
-        count = len(items)
+    def _take_labels(self, channel: Channel, count: int) -> tuple[Ids, Described]:
+        """What a channel has for the first of its items beside them."""
         ids = metadata = None
         if self.with_ids:
             ids = channel.ids[:count]
@@ -486,10 +489,18 @@ class Outbox:
             del channel.metadata[:count]
             if not any(metadata):
                 metadata = None
-        return _Part(items, ids, tags, metadata)
+        return ids, metadata
 
-    def _send_envelope(self, stream: OutStream, channel: Channel, part: "_Part", body: bytes) -> None:
-        items, ids, tags, metadata = part
+    def _send_envelope(
+        self,
+        stream: OutStream,
+        channel: Channel,
+        items: list[Any],
+        ids: Ids,
+        tags: list[Tag],
+        metadata: Described,
+        body: bytes,
+    ) -> None:
         count = len(items)
         if stream.lifetime_ns or count > 1:
             fitting = stream.spec.batch_bytes * count // max(1, len(body))
@@ -540,9 +551,9 @@ class _Part(NamedTuple):
     """Items that go into one envelope, with their ids, tags and metadata."""
 
     items: list[Any]
-    ids: list[ItemId | None] | None
+    ids: Ids
     tags: list[Tag]
-    metadata: list[Metadata | None] | None = None
+    metadata: Described = None
 
     def cut(self, start: int, end: int) -> "_Part":
         """The items from `start` up to `end`."""

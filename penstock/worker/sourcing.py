@@ -78,6 +78,7 @@ class Sourcing:
         self._readers = Readers(task.name, source)
         self._grows = isinstance(source, GrowingSource)
         self._name = task.name
+        self._is_elastic = task.parallelism.elastic
         self._outbox = outbox
         self._measured = measured
         self._now_ns = now_ns
@@ -219,8 +220,11 @@ class Sourcing:
         """What was read, and the useful time of it.
 
         A reader that may not wait works all the time. So does one that has read as much as it may; of another
-        only its CPU time counts, as the rest was waiting for items.
+        only its CPU time counts, as the rest was waiting for items, and only of a source whose replicas policies
+        may change: to ask for it takes longer than many a read.
         """
+        if wait_s and not self._is_elastic:
+            return reader.read(limit, wait_s), 0
         task_time, began_ns = self._outbox.task_time, time.monotonic_ns()
         if not wait_s:
             before_ns = task_time.go(began_ns)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.flow.graph import Stream, Task
-from penstock.flow.parallelism import fixed
+from penstock.flow.parallelism import elastic
 from penstock.flow.record import Metadata, Record
 from penstock.io.protocol import Refused, SourceClock
 from penstock.stats.clock_offset import Exchange
@@ -138,7 +138,7 @@ class Bench:
         self.outbox.streams = [stream]
         ours, self.bridge = socket.socketpair()
         self._sockets = (ours, self.bridge)
-        task = Task("s", "source", "source", source, fixed(2))
+        task = Task("s", "source", "source", source, elastic(1, 4, initial=2))
         self.refused: list[tuple[Any, str]] = []
         self.sourcing = Sourcing(
             task,

@@ -220,8 +220,8 @@ class Sourcing:
         """What was read, and the useful time of it.
 
         A reader that may not wait works all the time. So does one that has read as much as it may; of another
-        only its CPU time counts, as the rest was waiting for items. Where policies cannot change the replicas,
-        neither is asked for: that would take longer than many a read.
+        only its CPU time counts, the rest was waiting for items. Where no policy can change replicas neither
+        is asked for: that would take longer than many a read.
         """
         if wait_s and not self._is_elastic:
             return reader.read(limit, wait_s), 0

@@ -31,7 +31,7 @@ def test_the_table_tells_what_was_lost_twice_and_when_the_bound_held_again(tmp_p
     assert "| `bad` | about bad | 2 | 4 | 0 | never | **missed**: lost, bound holds again, median s |" in text
     assert "| `absent` | about absent | 0 | - | - | - | skipped: no namespaces |" in text
     assert "| `untried` | - | 0 | - | - | - | not measured |" in text
-    assert "Seed 5; 5 min in all." in text
+    assert "Seed 5; 5 min of trials, some of them side by side." in text
 
 
 def test_a_row_that_is_run_again_replaces_its_result(tmp_path: Path) -> None:

@@ -44,7 +44,9 @@ def write_table(results: Iterable[Reported], order: Sequence[str], path: Path) -
     cells = [_cells(known[name]) if name in known else _without(name) for name in order]
     seeds = sorted({str(result.figures["seed"]) for result in known.values()})
     took_s = sum(trial.get("took_s", 0.0) for result in known.values() for trial in _trials(result))
-    about = f"Seed {', '.join(seeds)}; {took_s / 60:.0f} min of trials, some of them side by side." if known else "Not measured yet."
+    about = "Not measured yet."
+    if known:
+        about = f"Seed {', '.join(seeds)}; {took_s / 60:.0f} min of trials, some of them side by side."
     put_between(path, BEGIN, END, f"{markdown_table(HEADER, cells)}\n\n{about}\n")
 
 

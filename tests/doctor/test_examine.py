@@ -69,4 +69,4 @@ def test_extras_are_those_of_the_package() -> None:
     declared = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     block = declared.partition("[project.optional-dependencies]")[2].partition("[project.scripts]")[0]
     names = {line.partition(" = ")[0] for line in block.splitlines() if " = [" in line}
-    assert names - {"dev"} == set(EXTRAS)
+    assert names - {"all", "dev", "docs"} == set(EXTRAS)

@@ -232,7 +232,7 @@ def test_what_the_shuffle_between_executors_needs_of_spark_is_tried(spark: Spark
     sent = ours.ShuffleSecret.made(spark.sparkContext._jsc.sc().conf())
     assert len(sent["shuffle.secret"]) == 64
     assert ours.LinkShuffleManager.trial() is None
-    conf = jvm.org.apache.spark.SparkEnv.get().conf()
+    conf = spark.sparkContext._jsc.sc().conf()  # SparkEnv has it too, but py4j cannot look into that
     conf.set("spark.links.io.mode", "NONE")
     try:
         assert "NONE" in ours.LinkShuffleManager.trial()

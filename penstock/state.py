@@ -5,6 +5,7 @@ no flow runs has the state of one key, so that it can be called in a unit test a
 """
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -68,7 +69,7 @@ class Spec:
         return f"{self.name} ({', '.join(said)})"
 
 
-class Declared:
+class Declared(ABC):
     """An attribute of a class."""
 
     def __init__(self) -> None:
@@ -79,9 +80,9 @@ class Declared:
             raise StateError(f'state "{self.name}" is declared a second time, as "{name}"; declare another')
         self.name = name
 
+    @abstractmethod
     def spec(self) -> Spec | None:
         """What a graph should know of it."""
-        raise NotImplementedError
 
 
 class Cell(Declared, Generic[T]):

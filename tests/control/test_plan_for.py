@@ -26,7 +26,9 @@ def flow(*, constrained: bool = True) -> ps.Flow:
     return made
 
 
-def planned(*, constrained: bool = True, commit_s: float = 600.0, **asked: Any) -> ControlPlan | None:
+def planned(
+    made: ps.Flow | None = None, *, constrained: bool = True, commit_s: float = 600.0, **asked: Any
+) -> ControlPlan | None:
     usual = {
         "policy": "nephele",
         "settings": (),
@@ -36,7 +38,7 @@ def planned(*, constrained: bool = True, commit_s: float = 600.0, **asked: Any) 
         "status": None,
         "shrink_pools_after": "2 min",
     }
-    return plan_for(flow(constrained=constrained).graph(), commit_s, **{**usual, **asked})
+    return plan_for((made or flow(constrained=constrained)).graph(), commit_s, **{**usual, **asked})
 
 
 def plan(**asked: Any) -> ControlPlan:
@@ -55,22 +57,14 @@ def test_constraints_are_kept_by_nephele_with_the_live_settings_every_five_secon
 def test_a_percentile_is_refused_by_those_who_do_not_keep_it() -> None:
     made = flow(constrained=False)
     made.constrain("20 ms", ["numbers->abs", "abs", "abs->out"], statistic="p95")
-    asked: dict[str, Any] = {
-        "settings": (),
-        "interval": None,
-        "recommend": False,
-        "recording": None,
-        "status": None,
-        "shrink_pools_after": "2 min",
-    }
     with pytest.raises(ps.FlowError) as refused:
-        plan_for(made.graph(), 600.0, policy="nephele", **asked)
+        planned(made)
     assert str(refused.value) == (
         'constraint "c1" of flow "work" bounds the p95, which policy "nephele" does not keep;'
         ' policy "penstock" does'
     )
     for policy in ("penstock", "static", CountingPolicy()):
-        assert plan_for(made.graph(), 600.0, policy=policy, **asked) is not None
+        assert planned(made, policy=policy) is not None
 
 
 def test_without_constraints_or_without_a_policy_nobody_decides() -> None:

@@ -85,7 +85,9 @@ def in_words(error: Any, servers: str, topic: str | None = None) -> str:
         return f"no Kafka broker answers at {servers} ({said})"
     if code in (Code._AUTHENTICATION, Code.SASL_AUTHENTICATION_FAILED):
         return f"Kafka at {servers} refuses the user or the password ({said})"
-    if code in (Code.UNKNOWN_TOPIC_OR_PART, Code._UNKNOWN_TOPIC, Code._UNKNOWN_PARTITION):
+    # A client that is in use gives up a partition ("destroyed") only when its topic was deleted.
+    gone = (Code.UNKNOWN_TOPIC_OR_PART, Code._UNKNOWN_TOPIC, Code._UNKNOWN_PARTITION, Code._DESTROY)
+    if code in gone:
         lacks = "no such topic" if topic is None else f"no {about}"
         return f"Kafka at {servers} has {lacks}: create it, or correct its name ({said})"
     if code in (

@@ -357,3 +357,22 @@ def test_readers_that_start_at_once_open_their_channels_in_order(ends: Ends) -> 
     wait_for(lambda: all(watch.hasFailed() for watch in watches))  # there is no such writer
     assert ends.refused() == before
     assert ends.reading.open() == 1
+
+
+def test_room_that_is_given_back_while_more_is_asked_for_is_counted_once(ends: Ends) -> None:
+    """Bytes are given back by the reading task, grants come from the connection's thread: in that order."""
+    channel = Channel(ends)
+    rounds, refused = 400, ends.refused()
+
+    def write() -> None:
+        for number in range(0, 3 * rounds, 3):
+            channel.put(number, 256)
+            channel.put(number + 1, 256)
+            channel.put(number + 2, 800)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    for number in range(3 * rounds):
+        assert channel.take() == number
+    writer.join(20)
+    assert ends.refused() == refused

@@ -154,26 +154,25 @@ final class Incoming {
 
   /** There is room for the row that was asked for, and nothing else is on its way. */
   private void grant() {
-    int bytes;
+    boolean late;
     synchronized (this) {
-      bytes = askedBytes;
+      int bytes = askedBytes;
       askedBytes = 0;
       largeBytes += bytes;
-      if (!closed) {
+      late = closed;
+      if (!late) {
         grantedBytes = bytes;
         owedBytes = 0;
+        link.send(link.frame(Frames.GRANT, id, 4).writeInt(bytes));
       }
     }
-    if (isClosed()) {
+    if (late) {
       releaseLarge();
-    } else {
-      link.send(link.frame(Frames.GRANT, id, 4).writeInt(bytes));
     }
   }
 
   /** A row was taken out of the inbox. */
   public void taken(int bytes) {
-    int credit = 0;
     int wanted = 0;
     boolean large = isLarge(bytes, roomBytes);
     synchronized (this) {
@@ -190,7 +189,8 @@ final class Incoming {
       } else if (askedBytes > 0 && inboxBytes == 0) {
         wanted = askedBytes;
       } else if (isLarge(owedBytes, roomBytes)) {
-        credit = owedBytes;
+        // Before the lock is let go: a grant that overtook it would take these bytes back a second time.
+        link.send(link.frame(Frames.CREDIT, id, 4).writeInt(owedBytes));
         owedBytes = 0;
       }
     }
@@ -200,17 +200,10 @@ final class Incoming {
     if (wanted > 0) {
       largeRows.ask(this, wanted, this::grant);
     }
-    if (credit > 0) {
-      link.send(link.frame(Frames.CREDIT, id, 4).writeInt(credit));
-    }
   }
 
   void fail(String why) {
     watch.fail(why);
-  }
-
-  private synchronized boolean isClosed() {
-    return closed;
   }
 
   private void releaseLarge() {

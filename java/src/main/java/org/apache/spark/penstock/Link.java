@@ -140,8 +140,19 @@ final class Link {
     return Frames.frame(connection.alloc(), kind, channel, bytes);
   }
 
-  /** Messages leave in the order in which one thread sends them. */
+  /**
+   * Messages leave in the order of the calls, whichever threads they come from: those of the connection's own thread queue up
+   * like all others, which Netty by itself would let pass.
+   */
   void send(ByteBuf frame) {
+    if (connection.eventLoop().inEventLoop()) {
+      connection.eventLoop().execute(() -> write(frame));
+    } else {
+      write(frame);
+    }
+  }
+
+  private void write(ByteBuf frame) {
     connection.writeAndFlush(frame).addListener(ChannelFutureListener.CLOSE_ON_FAILURE);
   }
 

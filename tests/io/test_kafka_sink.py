@@ -133,11 +133,16 @@ def test_a_topic_that_is_deleted_while_it_is_written_is_told(broker: KafkaBroker
     sink.write(b"before")
     sink.flush()
     broker.delete_topic(topic)
-    # The producer may have heard of it before the record is handed over, or hear of it afterwards.
-    told = rf'no topic "{topic}": create it, or correct its name'
-    with pytest.raises((KafkaError, DeliveryError), match=told):
+
+    def write() -> None:
+        """The producer may have heard of it before the record is handed over, or hear of it afterwards."""
         sink.write(b"after it")
         sink.flush()
+
+    with pytest.raises(
+        (KafkaError, DeliveryError), match=rf'no topic "{topic}": create it, or correct its name'
+    ):
+        write()
 
 
 def test_a_password_that_is_refused_is_told(broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:

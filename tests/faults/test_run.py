@@ -48,7 +48,7 @@ def test_rows_are_repeated_and_told_with_their_seed(monkeypatch: pytest.MonkeyPa
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["bench"] for row in rows] == ["faults kill-task-worker", "faults kill-executor"]
     assert {row["figures"]["seed"] for row in rows} == {5}
-    assert asked == [(name, 5, n) for name in ("kill-task-worker", "kill-executor") for n in range(2)]
+    assert sorted(asked) == [(name, 5, n) for name in ("kill-executor", "kill-task-worker") for n in range(2)]
     assert "2 rows, 2 trials of each, seed 5" in result.stderr
     assert "1 of 4: kill-task-worker, local, 0 s: ok, bound holds again after 1 s" in result.stderr
 
@@ -64,13 +64,23 @@ class Together(Played):
         return outcome
 
 
-def test_drivers_of_their_own_run_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "names", [("sigterm", "ctrl-c"), ("ctrl-c", "raises-skip"), ("kill-task-worker", "leaks")]
+)
+def test_trials_that_do_not_disturb_each_other_run_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+) -> None:
     asked = play(monkeypatch, kind=Together)
-    result = runner.invoke(app, ["faults", "sigterm", "ctrl-c", "--repeat", "2", "--seed", "5", "--json"])
+    result = runner.invoke(app, ["faults", *names, "--repeat", "2", "--seed", "5", "--json"])
     assert result.exit_code == 0, result.output
     rows = [json.loads(line)["bench"] for line in result.stdout.splitlines()]
-    assert rows == ["faults sigterm", "faults ctrl-c"]
-    assert sorted(asked) == [(name, 5, n) for name in ("ctrl-c", "sigterm") for n in range(2)]
+    assert rows == [f"faults {name}" for name in names]
+    assert sorted(asked) == [(name, 5, n) for name in sorted(names) for n in range(2)]
+
+
+def test_every_row_has_its_lanes() -> None:
+    for row in table.ROWS.values():
+        assert sum(lanes.holds(row) for phase in run.PHASES for lanes in phase) == 1, row.name
 
 
 def test_a_check_that_fails_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,9 +25,10 @@ export const plain = (value) => (known(value) ? String(Math.round(value * 100) /
 
 // Recordings of the simulator count seconds from their start, all others since 1970.
 const DATED = 1e8;
+export const isSimulated = (atS) => known(atS) && atS < DATED;
 export function clock(atS) {
   if (!known(atS)) return NOTHING;
-  if (atS < DATED) return `${Math.round(atS)} s`;
+  if (isSimulated(atS)) return `${Math.round(atS)} s`;
   return new Date(atS * 1000).toLocaleString("sv-SE", { hour12: false });
 }
 

@@ -182,6 +182,8 @@ def test_readable_wide_and_narrow_light_and_dark(page: Page, width: int, dark: b
     page.until(f"document.documentElement.scrollWidth <= {width}")
     for number in range(3):
         page.until(f"document.querySelectorAll('canvas')[{number}].getBoundingClientRect().right <= {width}")
+    page.until("[...document.querySelectorAll('.wide')].every((one) => one.scrollWidth <= one.clientWidth)")
+    assert page.run(f"document.querySelector('#kept .broken').getBoundingClientRect().right <= {width}")
     contrast = page.run(CONTRAST)
     assert contrast == [], "text that can hardly be told from what is behind it"
     dark_back = page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"

@@ -33,13 +33,14 @@ export function clock(atS) {
 }
 
 export function table(headings, rows, properties) {
-  const cell = (tag) => (content, column) => {
-    const [, kind] = headings[column];
-    return h(tag, { class: kind || null }, content instanceof Node ? content : String(content ?? NOTHING));
+  // On a narrow page a row becomes a block, and every cell has its heading beside it; the roles stay those of a table.
+  const cell = (content, column) => {
+    const [heading, kind] = headings[column];
+    return h("td", { class: kind || null, role: "cell", "data-heading": heading }, h("div", {}, content instanceof Node ? content : String(content ?? NOTHING)));
   };
-  return h("div", { class: "wide" }, h("table", properties,
-    h("thead", {}, h("tr", {}, headings.map(([heading, kind]) => h("th", { class: kind === "number" ? kind : null, scope: "col" }, heading)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, row.map(cell("td")))))));
+  return h("div", { class: "wide" }, h("table", { role: "table", ...properties },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, headings.map(([heading, kind]) => h("th", { class: kind === "number" ? kind : null, scope: "col", role: "columnheader" }, heading)))),
+    h("tbody", { role: "rowgroup" }, rows.map((row) => h("tr", { role: "row" }, row.map(cell))))));
 }
 
 export const section = (id, title, about, ...children) =>

@@ -45,7 +45,7 @@ def grid(
         for line, name in enumerate(rows):
             draw(plots[line, column], history, name)
         if count > 1:
-            plots[0, column].set_title(history.name, fontweight="bold")
+            plots[0, column].set_title(history.title, fontweight="bold")
         if time_axis:
             plots[-1, column].set_xlabel("time [s]")
     for axes in plots.flat:
@@ -77,6 +77,12 @@ def _legend(figure: Figure, plots: Iterable[Axes], columns: int) -> None:
             frameon=False,
             fontsize="small",
         )
+
+
+def label_bound(axes: Axes, bound_ms: float) -> None:
+    """How much it is, beside its line."""
+    place = axes.get_yaxis_transform()
+    axes.text(0.005, bound_ms, f"bound, {bound_ms:g} ms", transform=place, fontsize="x-small", va="bottom")
 
 
 def steps(axes: Axes, history: History, values: Sequence[float | None], **look: Any) -> None:

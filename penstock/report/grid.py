@@ -32,7 +32,7 @@ def grid(
     time_axis: bool = True,
     row_in: float = ROW_IN,
 ) -> Figure | None:
-    """A row for each name, a column for each recording; the legend stands above, where it hides nothing."""
+    """A row for each name, a column for each recording; the legend stands below, where it hides nothing."""
     if not rows:
         return None
     count = len(histories)
@@ -72,7 +72,7 @@ def _legend(figure: Figure, plots: Iterable[Axes], columns: int) -> None:
         figure.legend(
             found.values(),
             found.keys(),
-            loc="outside upper left",
+            loc="outside lower left",
             ncols=columns,
             frameon=False,
             fontsize="small",
@@ -81,8 +81,14 @@ def _legend(figure: Figure, plots: Iterable[Axes], columns: int) -> None:
 
 def label_bound(axes: Axes, bound_ms: float) -> None:
     """How much it is, beside its line."""
-    place = axes.get_yaxis_transform()
-    axes.text(0.005, bound_ms, f"bound, {bound_ms:g} ms", transform=place, fontsize="x-small", va="bottom")
+    axes.annotate(
+        f"bound, {bound_ms:g} ms",
+        (0.005, bound_ms),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(0, 2),
+        textcoords="offset points",
+        fontsize="x-small",
+    )
 
 
 def steps(axes: Axes, history: History, values: Sequence[float | None], **look: Any) -> None:

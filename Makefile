@@ -29,6 +29,11 @@ $(STAMPS)/chromium: scripts/install_chromium.sh $(STAMPS)/python
 	scripts/install_chromium.sh
 	touch $@
 
+# For tests only; without it those of the alerts are skipped.
+$(STAMPS)/prometheus: scripts/install_prometheus.sh $(STAMPS)/python
+	scripts/install_prometheus.sh $(abspath $(VENV))
+	touch $@
+
 # For tests and demo-kafka only; without it those that need a broker are skipped.
 $(STAMPS)/broker: penstock/testing/kafka_jars.txt $(STAMPS)/package
 	-$(BIN)/python -c "from penstock.testing.kafka_jars import cached_jars; cached_jars()"
@@ -53,7 +58,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint $(STAMPS)/chromium $(STAMPS)/broker
+test: lint $(STAMPS)/chromium $(STAMPS)/prometheus $(STAMPS)/broker
 	$(BIN)/python -m pytest
 
 # The documentation as a site, in site/; a link that leads nowhere fails it.

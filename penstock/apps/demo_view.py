@@ -162,7 +162,7 @@ def draw(outcome: Outcome, path: Path) -> bool:
     load, latency, testers = figure.subplots(3, 1, sharex=True)
     load.plot(times, [one.offered_per_s for one in outcome.seconds], color=BLUE, linewidth=2, label="load")
     load.axhline(outcome.capacity_per_s, color=GREY, linestyle=":", label="what this machine carries")
-    load.set(ylabel="items/s", ylim=(0, None))
+    load.set(ylabel="load [items/s]", ylim=(0, None))
     for name, style, shade, values in (
         ("mean", "-", BLUE, [one.mean_ms for one in outcome.seconds]),
         ("p95", "--", ORANGE, [one.p95_ms for one in outcome.seconds]),
@@ -192,7 +192,7 @@ def draw(outcome: Outcome, path: Path) -> bool:
     held, share = outcome.share_held(), outcome.share_of_static()
     if held is not None and share is not None:
         figure.suptitle(
-            f"measured on Spark: bound kept in {held:.0%} of the seconds"
+            f"PrimeTest, measured on Spark: bound kept in {held:.0%} of the seconds"
             f" with {share:.0%} of the static replica-seconds"
         )
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Pictures of the simulated experiments with the axes of the papers' figures.
 
 `python -m penstock.bench.figures DIRECTORY [--quick]` runs bench `policies`, prints what it found as JSON and
-draws its runs, one PNG for each experiment.
+draws its runs, one PNG for each experiment; `--only wordcount` runs and draws that one alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -163,18 +163,23 @@ PICTURES: Mapping[str, tuple[str, Callable[[Runs, Path], None]]] = {
 
 
 def draw_all(runs: Mapping[str, Runs], directory: Path) -> None:
-    """One PNG for each picture, named after it."""
+    """One PNG for each picture of what was run, named after it."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, (experiment, draw) in PICTURES.items():
-        draw(runs[experiment], directory / f"{name}.png")
+        if experiment in runs:
+            draw(runs[experiment], directory / f"{name}.png")
 
 
 def main(
     directory: Annotated[Path, typer.Argument(help="Where the pictures go.")],
     quick: Annotated[bool, typer.Option(help="Smaller and shorter experiments.")] = False,  # noqa: FBT002
+    only: Annotated[list[str] | None, typer.Option(help="An experiment, again for more.")] = None,
 ) -> None:
     """Run the experiments and draw them."""
-    runs = run_experiments(Effort.QUICK if quick else Effort.FULL)
+    try:
+        runs = run_experiments(Effort.QUICK if quick else Effort.FULL, only)
+    except KeyError as error:
+        raise typer.BadParameter(f"there is no experiment {error}", param_hint="--only") from None
     draw_all(runs, directory)
     typer.echo(evaluate(runs).to_json())
 
@@ -183,8 +188,13 @@ def _rows(count: int) -> tuple[Any, Any]:
     """A figure of `count` plots above each other; matplotlib is an extra and is imported only here."""
     from matplotlib.figure import Figure
 
+    from penstock.report.colours import SERIES
+
     figure = Figure(figsize=(9.0, 1.9 * count + 0.6), layout="constrained")
-    return figure, figure.subplots(count, 1, squeeze=False)[:, 0]
+    plots = figure.subplots(count, 1, squeeze=False)[:, 0]
+    for axes in plots:
+        axes.set_prop_cycle(color=SERIES)
+    return figure, plots
 
 
 def _times(run: Run) -> list[float]:
@@ -196,9 +206,10 @@ def _end_to_end_ms(point: Point) -> float | None:
 
 
 def _bound(axes: Any, bound_ms: float) -> None:
-    axes.axhline(bound_ms, color="grey", linewidth=0.8)
-    beside = axes.get_yaxis_transform()
-    axes.text(0.005, bound_ms, f"bound, {bound_ms:g} ms", transform=beside, fontsize="x-small", va="bottom")
+    from penstock.report.grid import label_bound
+
+    axes.axhline(bound_ms, color="black", linewidth=1.0, linestyle=(0, (1, 1)))
+    label_bound(axes, bound_ms)
 
 
 def _save(figure: Any, with_legend: tuple[Any, ...], path: Path, title: str) -> None:
@@ -207,7 +218,9 @@ def _save(figure: Any, with_legend: tuple[Any, ...], path: Path, title: str) -> 
     for axes in figure.axes:
         axes.grid(visible=True, linewidth=0.3)
     for axes in with_legend:
-        axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+        axes.legend(
+            fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False
+        )
     figure.savefig(path, dpi=100)
 
 

@@ -4,7 +4,7 @@ Nothing is tuned per run: workload constants and policy settings are fixed in `p
 `experiments`. Nephele has the queue limit of its public code, and twice the formulas as printed beside it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.bench import experiments
@@ -36,10 +36,10 @@ def bench(effort: Effort) -> Result:
     return evaluate(run_experiments(effort))
 
 
-def run_experiments(effort: Effort) -> dict[str, dict[str, Run]]:
-    """The runs of every experiment by its name, all of them side by side."""
+def run_experiments(effort: Effort, only: Sequence[str] | None = None) -> dict[str, dict[str, Run]]:
+    """The runs of every experiment, or of those that are named, by its name, all of them side by side."""
     quick = effort is Effort.QUICK
-    experiment_of = {name: jobs(quick=quick) for name, (jobs, _) in EXPERIMENTS.items()}
+    experiment_of = {name: EXPERIMENTS[name][0](quick=quick) for name in only or EXPERIMENTS}
     runs = run_all(
         {f"{name}/{which}": job for name, jobs in experiment_of.items() for which, job in jobs.items()}
     )

@@ -116,4 +116,4 @@ def _panels(runs: Runs) -> list[Panel]:
     bound_ms = runs[CHAINING].constraints[0].latency_ms
     means = [Line(words, runs[name], runs[name].latencies_ms("live")) for name, words in WORDS.items()]
     busy = [Line(words, runs[name], cores(runs[name])) for name, words in WORDS.items()]
-    return [Panel("mean latency [ms]", means, bound=bound_ms), Panel("busy cores", busy)]
+    return [Panel("mean latency [ms]", means, bound_ms=bound_ms), Panel("busy cores", busy)]

@@ -27,14 +27,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines with a common scale; `bound` is drawn across, `shaded` are spans of time with their name.
+    """Lines with a common scale; `bound_ms` is drawn across, `shaded` are spans of time with their name.
 
     The scale is logarithmic if a line rises far above the bound, or if that is asked for.
     """
 
     label: str
     lines: Sequence[Line]
-    bound: float | None = None
+    bound_ms: float | None = None
     logarithmic: bool = False
     whole: bool = False
     shaded: tuple[float, float, str] | None = None
@@ -43,7 +43,7 @@ class Panel:
     def spread(self) -> bool:
         """Whether the scale is logarithmic."""
         top = max((value or 0.0 for line in self.lines for value in line.values), default=0.0)
-        return self.logarithmic or (self.bound is not None and top > WIDE * self.bound)
+        return self.logarithmic or (self.bound_ms is not None and top > WIDE * self.bound_ms)
 
 
 def draw(panels: Sequence[Panel]) -> Figure:
@@ -57,13 +57,13 @@ def draw(panels: Sequence[Panel]) -> Figure:
         known = [line for line in panel.lines if any(value is not None for value in line.values)]
         for place, (line, style) in enumerate(zip(known, cycle(STYLES), strict=False)):
             steps(axes, line.history, line.values, label=line.label, color=colour(place), linestyle=style)
-        if panel.bound is not None:
+        if panel.bound_ms is not None:
             axes.axhline(
-                panel.bound,
+                panel.bound_ms,
                 color=BLACK,
                 linewidth=1.0,
                 linestyle=(0, (1, 1)),
-                label=f"bound, {panel.bound:g}",
+                label=f"bound, {panel.bound_ms:g} ms",
             )
         axes.set_ylabel(panel.label)
         axes.grid(visible=True, linewidth=0.3)

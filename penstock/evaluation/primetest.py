@@ -135,7 +135,7 @@ def _drawn(variant: Variant, runs: Runs) -> Figure:
         Panel(
             "mean latency [ms]",
             [Line(policy, history, history.latencies_ms(name)) for policy, history in histories.items()],
-            bound=first.constraints[0].latency_ms,
+            bound_ms=first.constraints[0].latency_ms,
         ),
         Panel(
             "testers",

@@ -123,7 +123,7 @@ def _panels(history: History) -> list[Panel]:
                     Line("mean", history, history.latencies_ms(spec.name)),
                     Line("95th percentile", history, history.p95s_ms(spec.name)),
                 ],
-                bound=spec.latency_ms,
+                bound_ms=spec.latency_ms,
                 shaded=shaded,
             )
             for spec in history.constraints

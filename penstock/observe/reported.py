@@ -1,7 +1,7 @@
 """What the driver knows of a running flow from the reports of its workers."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -54,11 +54,12 @@ class Metrics:
 
 
 class Seen(NamedTuple):
-    """What was reported since the last look: the global summary, and how long sampled items took through the
-    sequence of each constraint."""
+    """What was reported since the last look: the global summary, how long sampled items took through the
+    sequence of each constraint, and how many cores the workers of each executor kept busy."""
 
     summary: Summary
     passed_ms: dict[str, Sketch]
+    cores_used: dict[str, float]
 
 
 class Window:
@@ -102,7 +103,16 @@ class Window:
             channels, self._channels = self._channels, {}
             passed_ms, self._passed_ms = self._passed_ms, {}
         summary = merge_all(summarise_executors(replicas.values(), channels.values()).values())
-        return Seen(summary, passed_ms)
+        return Seen(summary, passed_ms, _cores_used(replicas.values()))
+
+
+def _cores_used(replicas: Iterable[ReplicaReport]) -> dict[str, float]:
+    """By executor; one of which no worker tells its CPU time is left out."""
+    used: dict[str, float] = {}
+    for replica in replicas:
+        if replica.worker is not None and replica.cpu is not None:
+            used[replica.worker] = used.get(replica.worker, 0.0) + replica.cpu
+    return used
 
 
 _Process = tuple[str, int, int]

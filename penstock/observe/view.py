@@ -13,7 +13,7 @@ from penstock.observe.queues import with_queues
 from penstock.observe.reported import Reported
 from penstock.policy.held import Judge
 from penstock.stats.observed import observed
-from penstock.stats.snapshot import Snapshot
+from penstock.stats.snapshot import ExecutorStats, Snapshot
 from penstock.wire.orders import Switches
 
 
@@ -55,7 +55,9 @@ class View:
         receivers = {stream.name: stream.receiver for stream in layout.graph.streams}
         complete = self._outside.complete(snapshot, layout, self._reported.backlog(receivers), seen.passed_ms)
         names = [stream.name for stream in layout.graph.streams]
-        return self._judge.judged(with_queues(complete, names, self._reported.waiting()))
+        judged = self._judge.judged(with_queues(complete, names, self._reported.waiting()))
+        executors = {name: ExecutorStats(cores_used=used) for name, used in sorted(seen.cores_used.items())}
+        return msgspec.structs.replace(judged, executors=executors or None)
 
     def constraints(self) -> tuple[Constraint, ...]:
         """Those of the flow, with the bounds they have now."""

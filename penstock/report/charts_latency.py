@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from penstock.report.colours import BLACK, colour
-from penstock.report.grid import WIDE, grid, shade, steps, union
+from penstock.report.grid import WIDE, grid, label_bound, shade, steps, union
 from penstock.report.history import History
 from penstock.report.latency_parts import KINDS, Part, latency_parts
 from penstock.report.metrics import held
@@ -33,6 +33,7 @@ def latency(histories: Sequence[History]) -> Figure | None:
         if any(value is not None for value in p95s):
             steps(axes, history, p95s, label="95th percentile", color=colour(1), linestyle="--")
         steps(axes, history, bounds, label="bound", color=BLACK, linestyle=":")
+        label_bound(axes, next(bound for bound in bounds if bound is not None))
         if any(value is not None and value > WIDE * spec.latency_ms for value in means):
             axes.set_yscale("log")
         axes.set_ylabel(f"{name}: {spec.statistic} ≤ {spec.latency_ms:g} ms\nlatency [ms]")
@@ -70,6 +71,7 @@ def parts_over_time(histories: Sequence[History]) -> Figure | None:
         if not bounds_ms:
             return
         axes.axhline(bounds_ms[-1], color=BLACK, linestyle=":", linewidth=1.6, label="bound")
+        label_bound(axes, bounds_ms[-1])
         if median(floor) < CUT * bounds_ms[-1] < max(floor):
             axes.set_ylim(0, CUT * bounds_ms[-1])
         axes.set_ylabel(f"{name}\nmean latency [ms]")

@@ -28,6 +28,7 @@ from penstock.report.graph_arrangement import (
 from penstock.report.graph_labels import NAME_PT, Words, constraint_words, task_words
 
 SUFFIXES: Final = (".svg", ".png")
+TITLE_PT: Final = 24.0
 FACES: Final = {"source": "#DDEEDF", "task": "#E3EEF8", "sink": "#F3E6D3"}
 LINES: Final[Mapping[str, Mapping[str, Any]]] = {
     "round_robin": {"linestyle": "-", "linewidth": 1.1},
@@ -45,11 +46,12 @@ def draw_graph(graph: Graph, path: Path | str) -> None:
         raise PictureError(f'"{path}" ends in neither .svg nor .png; choose one of the two')
     sheet = arrange(graph)
     foot = len(graph.constraints) * 18.0 + (8.0 if graph.constraints else 0.0)
-    height = sheet.height + foot
+    height = TITLE_PT + sheet.height + foot
     figure = Figure(figsize=(sheet.width / 72, height / 72))
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, sheet.width), ylim=(sheet.height + foot, 0))
+    axes.set(xlim=(0, sheet.width), ylim=(sheet.height + foot, -TITLE_PT))
     axes.axis("off")
+    axes.text(MARGIN_PT, -TITLE_PT / 2, f"Flow {graph.name}", fontsize=11.0, va="center")
     _draw_layers(axes, sheet)
     _draw_constraints(axes, sheet)
     for stream in graph.streams:

@@ -32,7 +32,7 @@ def grid(
     time_axis: bool = True,
     row_in: float = ROW_IN,
 ) -> Figure | None:
-    """A row for each name, a column for each recording; the legend stands above, where it hides nothing."""
+    """A row for each name, a column for each recording; the legend stands below, where it hides nothing."""
     if not rows:
         return None
     count = len(histories)
@@ -45,7 +45,7 @@ def grid(
         for line, name in enumerate(rows):
             draw(plots[line, column], history, name)
         if count > 1:
-            plots[0, column].set_title(history.name, fontweight="bold")
+            plots[0, column].set_title(history.title, fontweight="bold")
         if time_axis:
             plots[-1, column].set_xlabel("time [s]")
     for axes in plots.flat:
@@ -72,11 +72,23 @@ def _legend(figure: Figure, plots: Iterable[Axes], columns: int) -> None:
         figure.legend(
             found.values(),
             found.keys(),
-            loc="outside upper left",
+            loc="outside lower left",
             ncols=columns,
             frameon=False,
             fontsize="small",
         )
+
+
+def label_bound(axes: Axes, bound_ms: float) -> None:
+    """How much it is, beside its line."""
+    axes.annotate(
+        f"bound, {bound_ms:g} ms",
+        (0.005, bound_ms),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(0, 2),
+        textcoords="offset points",
+        fontsize="x-small",
+    )
 
 
 def steps(axes: Axes, history: History, values: Sequence[float | None], **look: Any) -> None:

@@ -6,7 +6,13 @@ from itertools import accumulate
 from pathlib import Path
 
 from penstock.control.decision_log import Entry
-from penstock.control.recording import RecordingError, decisions_path, read_decisions, read_snapshots
+from penstock.control.recording import (
+    RecordingError,
+    decisions_path,
+    read_decisions,
+    read_header,
+    read_snapshots,
+)
 from penstock.policy.measured import sequence_latency_ms
 from penstock.report.errors import PictureError
 from penstock.stats.snapshot import ConstraintSpec, Snapshot
@@ -19,6 +25,15 @@ class History:
     name: str
     snapshots: tuple[Snapshot, ...]
     entries: tuple[Entry, ...] = ()
+    simulated: bool | None = None
+    """None if the recording does not tell."""
+
+    @property
+    def title(self) -> str:
+        """Its name, and where its figures come from."""
+        if self.simulated is None:
+            return self.name
+        return f"{self.name}, {'simulated' if self.simulated else 'measured on Spark'}"
 
     @cached_property
     def ends_s(self) -> list[float]:
@@ -75,6 +90,7 @@ def read_history(path: Path | str) -> History:
     try:
         snapshots = tuple(read_snapshots(path))
         entries = tuple(read_decisions(path)) if decisions_path(path).exists() else ()
+        header = read_header(path)
     except OSError as error:
         raise PictureError(f"recording {path} cannot be read: {error.strerror}") from None
     except RecordingError as error:
@@ -87,4 +103,6 @@ def read_history(path: Path | str) -> History:
                 f"recording {path}: snapshot {number} has other tasks than those before it"
                 f" ({', '.join(snapshot.tasks)}); record flows that differ in files of their own"
             )
-    return History(Path(path).stem, snapshots, entries)
+    # A simulated run counts its time from its start, one on Spark since 1970.
+    simulated = None if header is None else header.started_at_s == 0
+    return History(Path(path).stem, snapshots, entries, simulated)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from penstock.report.charts import CHARTS
+from penstock.report.charts import CHARTS, Chart
 from penstock.report.grid import save
 from penstock.report.history import History, read_history
 from penstock.report.page import page
@@ -21,12 +21,18 @@ def write_report(recordings: Sequence[Path | str], directory: Path | str) -> Pat
     for chart in CHARTS:
         figure = chart.draw(histories)
         if figure is not None:
+            figure.suptitle(title_of(chart, histories))
             path = directory / f"{chart.name}.png"
             save(figure, path)
             pictures[chart.name] = (chart.title, chart.about, path)
     written = directory / PAGE
     written.write_text(page(histories, pictures))
     return written
+
+
+def title_of(chart: Chart, histories: Sequence[History]) -> str:
+    """What a picture shows; of several recordings each column says whose it is."""
+    return f"{chart.title}: {histories[0].title}" if len(histories) == 1 else chart.title
 
 
 def _with_distinct_names(histories: list[History], paths: Sequence[Path | str]) -> list[History]:

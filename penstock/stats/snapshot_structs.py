@@ -70,7 +70,10 @@ class KeyGroupStats(
 class ExecutorStats(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """One executor; `slots` are the tasks of Spark that it may run at a time."""
+    """One executor.
+
+    `cores_used` is what its workers kept busy; `slots` are the tasks of Spark that it may run at a time.
+    """
 
     cores: Amount | None = None
     cores_used: Amount | None = None

@@ -127,7 +127,9 @@ def test_what_is_drawn_and_what_is_printed_come_from_the_same_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = {"livestream": small_livestream()}
-    monkeypatch.setattr(figures, "run_experiments", lambda _: runs)
+    monkeypatch.setattr(
+        figures, "run_experiments", lambda _effort, only: {name: runs[name] for name in only or runs}
+    )
     monkeypatch.setattr(figures, "PICTURES", {"live": ("livestream", figures.draw_livestream)})
     app = typer.Typer()
     app.command()(figures.main)
@@ -135,6 +137,9 @@ def test_what_is_drawn_and_what_is_printed_come_from_the_same_runs(
     assert result.exit_code == 0
     assert json.loads(result.stdout)["figures"].keys() == {"livestream"}
     assert [path.name for path in (tmp_path / "pictures").iterdir()] == ["live.png"]
+    wrong = CliRunner().invoke(app, [str(tmp_path / "none"), "--only", "nothing"])
+    assert wrong.exit_code == 2
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_unelastic_baseline_is_measured_by_its_best_interval() -> None:

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from penstock.control.recording import Recorder
+from penstock.dashboard.recorded import RecordedFlow
 from penstock.dashboard.server import DashboardServer
 from penstock.dashboard.told import HIDDEN
 from penstock.report.history import read_history
 from penstock.report.metrics import needed
+from tests.control.headers import header
 from tests.dashboard.chromium import Browser, Page
 from tests.dashboard.flows import NASTY, interval
 
@@ -107,7 +110,16 @@ def test_commits_and_executors(page: Page) -> None:
     newest, before, *_ = page.rows("#events")
     assert "the sources stood still for 210 ms at a boundary" in newest[2]
     assert before[1:] == ["restart", "started again after 1.5 s, 1,200 items replayed", HIDDEN]
-    assert page.rows("#executors") == [["0", "source 1, work 4", "1.25", "2", "5 / 8"]]
+    assert page.rows("#executors") == [["0", "source 1, work 4", "5", "1.25", "2", "5"]]
+    headings = page.run("[...document.querySelectorAll('#executors th')].map((one) => one.innerText)")
+    assert headings == [
+        "executor",
+        "replicas",
+        "all replicas",
+        "cores used by workers",
+        "cores",
+        "slots used",
+    ]
     assert page.run("document.getElementById('cores').innerText") == "1 of 2 cores are used"
 
 
@@ -122,11 +134,35 @@ def test_a_page_for_every_task(page: Page) -> None:
     assert figures["busy: average replica"] == "80.0 %"
     assert figures["wait in the queue"] == "10.00 ms"
     assert figures["items that wait"] == "43"
+    assert "lag" not in figures, "it is no source"
+    assert page.legend("Items that wait") == {"before it": "43"}
     assert page.legend("Latency") == {"service": "1.00 ms", "queue": "10.00 ms"}
     assert page.rows("#streams")[0][0] == "source->work"
     assert "work: 4 → 5 replicas" in page.rows("#decided")[0][2]
     page.run("location.hash = '#/'")
     page.until("document.getElementById('kept')")
+
+
+def test_the_page_of_a_source_has_its_lag(page: Page) -> None:
+    at(page, 2)
+    page.run("location.hash = '#/task/source'")
+    page.until("document.querySelector('#task h2')?.innerText === 'source'")
+    assert dict(page.rows("#figures"))["lag"] == "32.00 ms, 7 items"
+    assert page.legend("Items that wait") == {"not read": "7"}
+    page.run("location.hash = '#/'")
+    page.until("document.getElementById('kept')")
+
+
+def test_what_was_simulated_says_so(chrome: Browser, page: Page, tmp_path: Path) -> None:
+    assert page.run("document.getElementById('state').innerText") == "a recording"
+    with Recorder(tmp_path / "run.jsonl", header(flow="sim", started_at_s=0.0)) as recorder:
+        recorder.write_snapshot(interval(0), at_s=5.0)
+    simulated = DashboardServer(RecordedFlow(tmp_path / "run.jsonl"), 0)
+    try:
+        opened = chrome.page(simulated.url)
+        opened.until("document.getElementById('state').innerText === 'a recording, simulated'")
+    finally:
+        simulated.close()
 
 
 def test_a_script_as_a_name_is_text(page: Page) -> None:
@@ -146,6 +182,8 @@ def test_readable_wide_and_narrow_light_and_dark(page: Page, width: int, dark: b
     page.until(f"document.documentElement.scrollWidth <= {width}")
     for number in range(3):
         page.until(f"document.querySelectorAll('canvas')[{number}].getBoundingClientRect().right <= {width}")
+    page.until("[...document.querySelectorAll('.wide')].every((one) => one.scrollWidth <= one.clientWidth)")
+    assert page.run(f"document.querySelector('#kept .broken').getBoundingClientRect().right <= {width}")
     contrast = page.run(CONTRAST)
     assert contrast == [], "text that can hardly be told from what is behind it"
     dark_back = page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"

@@ -19,7 +19,7 @@ RUN = history(snapshot(), snapshot(wait_ms=None), snapshot(replicas=5))
 
 
 def panel() -> Panel:
-    return Panel("mean latency [ms]", [Line("run", RUN, RUN.latencies_ms("c"))], bound=10.0)
+    return Panel("mean latency [ms]", [Line("run", RUN, RUN.latencies_ms("c"))], bound_ms=10.0)
 
 
 def part(*checks: Check) -> Part:
@@ -40,7 +40,7 @@ def test_a_document_holds_tables_checks_and_pictures(tmp_path: Path) -> None:
     pictures = [Picture("a_picture", "What it shows", lambda: drawn)]
     write_document({"an": replace(part(*checks), pictures=pictures), "another": None}, path)
     assert drawn.get_suptitle() == "What it shows, measured on Spark"
-    assert drawn.axes[0].get_legend_handles_labels()[1] == ["run", "bound, 10"]
+    assert drawn.axes[0].get_legend_handles_labels()[1] == ["run", "bound, 10 ms"]
     text = path.read_text()
     assert "| latency | 8.0 ms |" in text
     assert "![What it shows](pictures/a_picture.png)" in text

@@ -9,6 +9,7 @@ from penstock.flow.layers import Layout, lay_out
 from penstock.observe.reported import Reported
 from penstock.observe.view import View
 from penstock.stats.sketch import Sketch
+from penstock.stats.snapshot import ExecutorStats
 from penstock.wire.orders import Switches
 from penstock.wire.routes import routes
 
@@ -101,6 +102,18 @@ def test_cores_are_told_where_all_is_on_this_machine() -> None:
     elsewhere = View(Reported(), lambda: (placed, switches(placed)), None)
     assert (local.snapshot(1.0).cores_used or 0.0) > 0
     assert elsewhere.snapshot(1.0).cores_used is None
+
+
+def test_cores_are_told_by_executor_as_its_workers_use_them() -> None:
+    placed, reported = layout(), Reported()
+    view = View(reported, lambda: (placed, switches(placed)), None)
+    for executor, task, cpu_s in (("e1", "work", 0.25), ("e1", "numbers", 0.5), ("e2", "out", None)):
+        (said,) = msgspec.json.decode(report(task, 10))
+        said["executor"] = executor
+        said["said"]["interval"]["cpu_s"] = cpu_s
+        reported.add(msgspec.json.encode([said]))
+    assert view.snapshot(1.0).executors == {"e1": ExecutorStats(cores_used=0.75)}
+    assert view.snapshot(1.0).executors is None
 
 
 def test_a_source_is_not_to_have_more_replicas_than_splits() -> None:

@@ -67,6 +67,7 @@ def test_both_formats(tmp_path: Path) -> None:
     svg = (tmp_path / "new" / "flow.svg").read_text()
     assert ElementTree.fromstring(svg).tag.endswith("svg")
     assert svg == (tmp_path / "new" / "again.svg").read_text()
+    assert f"<!-- Flow {branches().graph().name} -->" in svg
     with Image.open(tmp_path / "new" / "flow.png") as picture:
         assert picture.width > picture.height > 100
         assert len(picture.convert("RGB").getcolors(1 << 20) or []) > 10

@@ -9,14 +9,16 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from penstock.control.recording import Recorder
 from penstock.policy.decision import Reason, Refusal
 from penstock.report import charts_load
 from penstock.report.charts import CHARTS
 from penstock.report.errors import PictureError
 from penstock.report.history import read_history
 from penstock.report.page import page
-from penstock.report.report import write_report
+from penstock.report.report import title_of, write_report
 from penstock.stats.snapshot import encode_snapshot
+from tests.control.headers import header
 from tests.report.browser import console_messages
 from tests.report.recordings import decision, history, simulated, snapshot
 
@@ -90,6 +92,21 @@ def test_figures_of_both_recordings_stand_side_by_side(report: Path) -> None:
     held = re.search(r"live: intervals held</td>(.*?)</tr>", text)
     assert held is not None
     assert len(re.findall(r"\d+\.\d%", held[1])) == 2
+
+
+def test_pictures_say_what_they_show_and_where_it_is_from(tmp_path: Path) -> None:
+    chart = CHARTS[0]
+    for name, started_at_s in (("planned", 0.0), ("done", 1767225600.0)):
+        with Recorder(tmp_path / f"{name}.jsonl", header(started_at_s=started_at_s)) as recorder:
+            recorder.write_snapshot(snapshot(), at_s=started_at_s + 5)
+    planned, done = (read_history(tmp_path / f"{name}.jsonl") for name in ("planned", "done"))
+    assert title_of(chart, [planned]) == "Latency: planned, simulated"
+    assert title_of(chart, [done]) == "Latency: done, measured on Spark"
+    assert title_of(chart, [history(snapshot())]) == "Latency: run"
+    drawn = chart.draw([planned, done])
+    assert drawn is not None
+    assert [axes.get_title() for axes in drawn.axes] == ["planned, simulated", "done, measured on Spark"]
+    assert [axes.texts[0].get_text() for axes in drawn.axes] == ["bound, 10 ms"] * 2
 
 
 def test_active_replicas_are_drawn_as_they_were() -> None:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.control.recording import read_log
+from penstock.control.recording import read_log, read_snapshots
 from tests.spark.items import Item, make_item
 
 
@@ -86,6 +86,8 @@ def test_a_running_flow_is_seen_and_steered(spark: SparkSession, tmp_path: Path)
     assert [entry.decision.reasons[0].why for entry in read_log(recording) if entry.by == "dashboard"] == [
         "work: 2 -> 3 replicas"
     ]
+    told = [used for seen in read_snapshots(recording) for used in (seen.executors or {}).values()]
+    assert any(executor.cores_used for executor in told), "workers have used their executor's cores"
     with pytest.raises(urllib.error.URLError):
         asked(url, "api/flow")
 

@@ -25,20 +25,22 @@ export const plain = (value) => (known(value) ? String(Math.round(value * 100) /
 
 // Recordings of the simulator count seconds from their start, all others since 1970.
 const DATED = 1e8;
+export const isSimulated = (atS) => known(atS) && atS < DATED;
 export function clock(atS) {
   if (!known(atS)) return NOTHING;
-  if (atS < DATED) return `${Math.round(atS)} s`;
+  if (isSimulated(atS)) return `${Math.round(atS)} s`;
   return new Date(atS * 1000).toLocaleString("sv-SE", { hour12: false });
 }
 
 export function table(headings, rows, properties) {
-  const cell = (tag) => (content, column) => {
-    const [, kind] = headings[column];
-    return h(tag, { class: kind || null }, content instanceof Node ? content : String(content ?? NOTHING));
+  // On a narrow page a row becomes a block, and every cell has its heading beside it; the roles stay those of a table.
+  const cell = (content, column) => {
+    const [heading, kind] = headings[column];
+    return h("td", { class: kind || null, role: "cell", "data-heading": heading }, h("div", {}, content instanceof Node ? content : String(content ?? NOTHING)));
   };
-  return h("div", { class: "wide" }, h("table", properties,
-    h("thead", {}, h("tr", {}, headings.map(([heading, kind]) => h("th", { class: kind === "number" ? kind : null, scope: "col" }, heading)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, row.map(cell("td")))))));
+  return h("div", { class: "wide" }, h("table", { role: "table", ...properties },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, headings.map(([heading, kind]) => h("th", { class: kind === "number" ? kind : null, scope: "col", role: "columnheader" }, heading)))),
+    h("tbody", { role: "rowgroup" }, rows.map((row) => h("tr", { role: "row" }, row.map(cell))))));
 }
 
 export const section = (id, title, about, ...children) =>

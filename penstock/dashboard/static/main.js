@@ -2,7 +2,7 @@
 
 import { forgetCharts } from "./charts.js";
 import * as data from "./data.js";
-import { clock, h, taskLink } from "./dom.js";
+import { clock, h, isSimulated, taskLink } from "./dom.js";
 import { policyForm } from "./steer.js";
 import { taskViews } from "./task.js";
 import * as overview from "./views.js";
@@ -53,7 +53,7 @@ function headline() {
   const { about, now } = page;
   element("flow").textContent = about.flow;
   document.title = `${about.flow} – Penstock`;
-  const words = now ? `${now.state}, ${now.message}` : about.is_live ? "" : "a recording";
+  const words = now ? `${now.state}, ${now.message}` : about.is_live ? "" : isSimulated(page.columns.times.at(-1)) ? "a recording, simulated" : "a recording";
   const lost = page.isLost ? "; not connected: it has ended, or is out of reach" : "";
   const restarts = now?.restarts ? `; started again ${now.restarts} times` : "";
   const problem = now?.problem ? `; ${now.problem}` : "";

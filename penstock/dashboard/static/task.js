@@ -32,7 +32,7 @@ function about(page, name) {
         ["service time", ms(at("service"))],
         ["wait in the queue", ms(at("queue"))],
         ["items that wait", count(at("backlog"))],
-        ["lag", `${ms(at("lag_ms"))}, ${count(at("lag_items"))} items`],
+        ...(seen.kind === "source" ? [["lag", `${ms(at("lag_ms"))}, ${count(at("lag_items"))} items`]] : []),
         ...(total ? [
           ["items in, so far", count(total.items_in)],
           ["skipped / dead letters, so far", `${count(total.skipped)} / ${count(total.dead_lettered)}`],
@@ -45,11 +45,13 @@ function about(page, name) {
 }
 
 function overTime(page, name) {
+  const isSource = page.about.shape.tasks.some((task) => task.name === name && task.kind === "source");
+  const waits = isSource ? line(name, "lag_items", "not read", "orange", "dashed") : line(name, "backlog", "before it", "blue");
   const charts = [
     new Chart({ title: "Rate", unit: "items/s", show: perSecond, lines: [line(name, "rate", "rate", "blue")] }),
     new Chart({ title: "Busy share", unit: "", show: share, lines: [line(name, "utilization", "average replica", "blue")] }),
     new Chart({ title: "Latency", unit: "ms", show: ms, lines: [line(name, "service", "service", "purple"), line(name, "queue", "queue", "green", "dashed")] }),
-    new Chart({ title: "Items that wait", unit: "items", show: count, lines: [line(name, "backlog", "before it", "blue"), line(name, "lag_items", "not read", "orange", "dashed")] }),
+    new Chart({ title: "Items that wait", unit: "items", show: count, lines: [waits] }),
     replicasChart(name),
   ];
   return {

@@ -166,8 +166,9 @@ export function events(page) {
 
 export function executors() {
   const place = h("div");
+  const about = "Which replicas run where, and how many cores their processes keep busy. The line above the table has the cores of everything: driver, Spark and workers.";
   return {
-    element: section("executors", "Executors", "Which replicas run where; cores are those of everything: driver, Spark and workers.", place),
+    element: section("executors", "Executors", about, place),
     update({ columns, number, snapshot }) {
       const at = new Map();
       for (const [name, task] of Object.entries(snapshot?.tasks || {})) {
@@ -178,13 +179,23 @@ export function executors() {
       }
       const known = snapshot?.executors || {};
       for (const name of Object.keys(known)) if (!at.has(name)) at.set(name, new Map());
-      const rows = [...at].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, tasks]) => {
-        const figures = known[name] || {};
-        return [name, [...tasks].map(([task, replicas]) => `${task} ${replicas}`).join(", ") || NOTHING, plain(figures.cores_used), plain(figures.cores), `${plain(figures.slots_used)} / ${plain(figures.slots)}`];
-      });
+      // What no executor tells has no column.
+      const told = [
+        ["cores used by workers", (figures) => plain(figures.cores_used)],
+        ["cores", (figures) => plain(figures.cores)],
+        ["slots used", (figures) => plain(figures.slots_used)],
+        ["slots", (figures) => plain(figures.slots)],
+      ].filter(([, show]) => Object.values(known).some((figures) => show(figures) !== NOTHING));
+      const inOrder = [...at].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
+      const rows = inOrder.map(([name, tasks]) => [
+        name,
+        [...tasks].map(([task, replicas]) => `${task} ${replicas}`).join(", ") || NOTHING,
+        [...tasks.values()].reduce((sum, replicas) => sum + replicas, 0),
+        ...told.map(([, show]) => show(known[name] || {})),
+      ]);
       const cores = `${plain(columns.at(number, "flow", "", "cores_used"))} of ${plain(columns.at(number, "flow", "", "cores_leased"))} cores are used`;
       place.replaceChildren(h("p", { id: "cores" }, cores), rows.length
-        ? table([["executor", "name"], ["replicas", "words"], ["cores used", "number"], ["cores", "number"], ["slots used / all", "number"]], rows)
+        ? table([["executor", "name"], ["replicas", "words"], ["all replicas", "number"], ...told.map(([heading]) => [heading, "number"])], rows)
         : h("p", {}, "It is not known which replicas run where."));
     },
   };

@@ -49,7 +49,7 @@ class GuardParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     scale_down_shown_window_s: Annotated[
         Seconds | None,
         Meta(
-            description="The same where experience shows fewer to be enough, if it is shorter.",
+            description="The same, if shorter, where so few replicas were enough before at this load.",
             extra={"unit": "s"},
         ),
     ] = None

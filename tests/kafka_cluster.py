@@ -33,7 +33,8 @@ def consumed(broker: KafkaBroker, topic: str, partitions: int = 1) -> list[Any]:
     """All records of a topic, one partition after the other."""
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "tests"})
+    settings = {"bootstrap.servers": broker.servers, "group.id": "tests", "enable.auto.commit": False}
+    consumer = Consumer(settings)
     found: list[Any] = []
     for number in range(partitions):
         place = TopicPartition(topic, number)

@@ -83,7 +83,7 @@ class Length:
 
 
 LENGTHS: Final = {
-    Effort.QUICK: Length(turn_s=4, warm_up_s=2, turns=1, full=200_000, drain_s=3),
+    Effort.QUICK: Length(turn_s=4, warm_up_s=2, turns=1, full=200_000, drain_s=2),
     Effort.FULL: Length(turn_s=8, warm_up_s=4, turns=3, full=1_000_000, drain_s=4),
 }
 
@@ -219,7 +219,11 @@ class Measured:
             self.repeated.setdefault(name, []).append(found)
             found = measure()
         self.turns[name].append(found)
-        say("  nothing came" if found is None else f"  p50 {found.p50_ms:.2f} ms, p99 {found.p99_ms:.2f} ms")
+        if found is None:
+            say("  nothing came")
+            return
+        valid = "" if found.is_valid else f", not valid: producer {found.late_p99_ms:.1f} ms late at p99"
+        say(f"  p50 {found.p50_ms:.2f} ms, p99 {found.p99_ms:.2f} ms{valid}")
 
     def take_highest(self, name: str, measure: Callable[[], float | None], say: Say) -> None:
         """The rate out of a full topic."""
@@ -256,7 +260,9 @@ def contestants(only: Sequence[str], measured: Measured) -> dict[str, Start]:
         bench_session(SLOTS)
         measured.skipped |= dict.fromkeys((REAL_TIME, MICRO), in_a_line(problem))
     for name, library in PEERS.items():
-        if name not in only and not is_made(library):
+        if only and name not in only:
+            continue
+        if not only and not is_made(library):
             measured.skipped[name] = f"not installed; penstock bench kafka --only {name} does that"
             continue
         try:
@@ -280,7 +286,7 @@ def contest(effort: Effort, only: Sequence[str], say: Say) -> Result:
     measured.highest_per_s = {name: [] for name in highest}
     for name, why in measured.skipped.items():
         say(f"{name} is skipped: {why}")
-    with KafkaBroker() as broker:
+    with KafkaBroker(silent_s=60) as broker:
         bed = Bed(broker, length.full)
         numbers, of = count(1), length.turns * (len(highest) + len(measured.turns))
         for number in range(length.turns):

@@ -214,7 +214,8 @@ def _produce(line: _Line, servers: str, topic: str, rate_per_s: float) -> None:
     start_ns = time.monotonic_ns() + 100_000_000
     while not line.over.is_set():
         due_ns = start_ns + round(len(late_ns) * 1e9 / rate_per_s)
-        value, headers = record(len(late_ns) + 1), [(DUE, due_ns.to_bytes(8, "big"))]
+        value = record(len(late_ns) + 1)
+        headers: dict[str, str | bytes | None] = {DUE: due_ns.to_bytes(8, "big")}
         producer.poll(0)
         ahead_s = (due_ns - time.monotonic_ns()) * 1e-9
         if ahead_s > 0:

@@ -21,7 +21,7 @@ def quix_streams(servers: str, source: str, sink: str) -> None:
 
     app = Application(
         broker_address=servers,
-        consumer_group="bench-quix",
+        consumer_group=f"bench-{sink}",  # the full topic is read from its beginning each time
         auto_offset_reset="earliest",
         auto_create_topics=False,
         producer_extra_config={"linger.ms": 0},

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from functools import cache
 from operator import methodcaller
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeGuard
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeGuard, cast
 
 import msgspec
 
@@ -110,7 +110,7 @@ def field_encoder(field: Field, encoding: Encoding) -> Callable[[str, Any, dict[
     if of_topics(encoding):
         of_topic = opened(encoding, field)
         return lambda topic, item, headers: of_topic(topic)(item, headers)
-    encode = encoder(encoding)
+    encode = encoder(cast("Named | Encode", encoding))
     return lambda _topic, item, _headers: encode(item)
 
 
@@ -130,7 +130,7 @@ def field_decoder(field: Field, decoding: Decoding) -> Callable[[str], Callable[
             return decoded_with_headers
 
         return opened_for
-    decode = decoder(decoding)
+    decode = decoder(cast("Named | Decode | type", decoding))
 
     def decoded(message: Any) -> Any:
         data = taken(message)

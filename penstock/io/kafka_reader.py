@@ -1,7 +1,7 @@
 """What reads a Kafka source: one client for all partitions of a replica, and a reader for each of them."""
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -128,10 +128,11 @@ class KafkaReader:
         self._client = client
         self._arrived: deque[Any] = deque()
         self._decoded, self._decoded_key = client.value_of(self.topic), client.key_of(self.topic)
+        self._item_of: Callable[[Any], Any] = self._decoded
         if client.source.records:
             self._item_of = self._item
-        else:
-            self._item_of = self._described if client.source.metadata else self._decoded
+        elif client.source.metadata:
+            self._item_of = self._described
         self._place = TopicPartition(self.topic, self.partition)
         self._end = PartitionEnd(client.consumer, self._place)
 

@@ -206,8 +206,8 @@ class KafkaBroker:
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
 
-        # A broker may name one that is just gone as the one to ask: it is asked again soon, not after minutes.
-        settings = {
+        # A broker may name one that is gone as the one to ask: it is asked again soon, not after minutes.
+        settings: dict[str, str | int | float | bool] = {
             "bootstrap.servers": self.servers,
             "log_level": 0,
             "topic.metadata.refresh.interval.ms": 500,

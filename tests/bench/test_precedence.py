@@ -1,5 +1,6 @@
 """Clients that go before others, where the machine lets them."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def test_without_permission_it_is_told(
     def refuse(*_: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(precedence.gc, "disable", lambda: None)
+    monkeypatch.setattr(gc, "disable", lambda: None)
     monkeypatch.setattr(precedence, "_LIBC", SimpleNamespace(prctl=lambda *_: 0))
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
     monkeypatch.setattr(os, "setpriority", refuse if nice_too else lambda *_: None)

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,16 @@ class Ends:
         self.reader.close()
 
 
+def suspend(pid: int) -> None:
+    """Returns when no thread of it runs any more: on a busy machine that may take a while."""
+    os.kill(pid, signal.SIGSTOP)
+    threads = Path(f"/proc/{pid}/task")
+    deadline = time.monotonic() + PATIENCE_S
+    while any(one.read_text().rpartition(")")[2].split()[0] != "T" for one in threads.glob("*/stat")):
+        assert time.monotonic() < deadline, "it does not stop"
+        time.sleep(0.01)
+
+
 def test_a_leader_that_moves_is_followed(own_broker: KafkaBroker) -> None:
     with KafkaBroker(beside=own_broker) as second:
         own_broker.create_topic("moves", nodes=[2, 1])
@@ -86,7 +97,7 @@ def test_a_broker_that_is_slow_is_waited_for(own_broker: KafkaBroker) -> None:
     ends.write(b"before")
     assert (ends.settled(1), ends.read(1)) == (1, [b"before"])
     assert own_broker.pid is not None
-    os.kill(own_broker.pid, signal.SIGSTOP)
+    suspend(own_broker.pid)
     try:
         ends.write(b"meanwhile")
         time.sleep(0.3)

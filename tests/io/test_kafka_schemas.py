@@ -15,7 +15,7 @@ import pytest
 import penstock
 from penstock.io import KafkaError, KafkaRecord
 from penstock.io.kafka_codecs import Field, field_decoder, field_encoder
-from penstock.io.protocol import SourceClock
+from penstock.io.protocol import Refused, SourceClock
 from penstock.testing import KafkaBroker
 from tests.io.sink_context import FakeContext
 from tests.kafka_cluster import consumed, new_topic, produce
@@ -122,7 +122,7 @@ def test_a_registry_at_both_ends(broker: KafkaBroker, registry: str) -> None:
     )
     client = cloudpickle.loads(cloudpickle.dumps(source)).open_jointly({f"{left}-0": 0, f"{right}-0": 0})
     found: list[KafkaRecord] = []
-    refused = []
+    refused: list[Refused] = []
     while len(found) < 4 or not refused:
         for split in client.await_any(64, 0.05):
             found += client.readers[split].read(64, 0)[0]
@@ -148,8 +148,8 @@ def test_in_a_flow_too_items_come_decoded(broker: KafkaBroker, registry: str) ->
     sink.close()
     (message,) = consumed(broker, topic)
     assert message.headers() == [("value-fields", b"1")], "what the encoder has added"
-    for more in ({}, {"metadata": True}):
-        source = penstock.kafka(topic, servers=broker.servers, value=Read(registry), **more)
+    for metadata in (False, True):
+        source = penstock.kafka(topic, servers=broker.servers, value=Read(registry), metadata=metadata)
         reader = source.open(f"{topic}-0", 0, SourceClock(0, 0))
         items: list[Any] = []
         while not items:

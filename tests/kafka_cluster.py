@@ -33,6 +33,7 @@ def consumed(broker: KafkaBroker, topic: str, partitions: int = 1) -> list[Any]:
     """All records of a topic, one partition after the other."""
     from confluent_kafka import Consumer, TopicPartition
 
+    # What it commits by itself, `close` waits for: a minute if the broker that keeps it was stopped.
     settings = {"bootstrap.servers": broker.servers, "group.id": "tests", "enable.auto.commit": False}
     consumer = Consumer(settings)
     found: list[Any] = []

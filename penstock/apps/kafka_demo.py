@@ -93,7 +93,7 @@ def _produce(servers: str, count: int, rate_per_s: float, flows: threading.Event
 def _consume(servers: str, count: int, until_s: float, flows: threading.Event) -> Outcome:
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "demo"})
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "demo", "enable.auto.commit": False})
     consumer.assign([TopicPartition("loud", 0, 0)])
     times_ms: dict[int, float] = {}
     doubled = 0

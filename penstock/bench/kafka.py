@@ -109,6 +109,10 @@ class Turn:
         """Whether records were sent when they were due."""
         return self.late_p99_ms <= VALID_LATE_MS
 
+    def figures(self) -> dict[str, float]:
+        """What is measured anew in each turn."""
+        return {name: value for name, value in asdict(self).items() if name != "precedence"}
+
 
 class Bed:
     """A broker with new topics for each turn, and one that is full and read by all."""
@@ -310,21 +314,22 @@ def summarise(measured: Measured, only: Sequence[str] = ()) -> Result:
         for name, turns in measured.turns.items()
     }
     batched = median([one for one in measured.highest_per_s.get(OWN_BATCHED, []) if one is not None])
+    known = [one for turns in measured.turns.values() for one in turns if one is not None]
     figures = {
         "spark_connector_version": connector_version(),
+        "clients_precedence": sorted({one.precedence for one in known}),
         **{f"{name}_skipped": why for name, why in measured.skipped.items()},
         "at_1000_records_per_s": {
-            name: [None if one is None else asdict(one) for one in turns]
+            name: [None if one is None else one.figures() for one in turns]
             for name, turns in measured.turns.items()
             if turns
         },
         "repeated_since_not_valid": {
-            name: [asdict(one) for one in turns] for name, turns in measured.repeated.items()
+            name: [one.figures() for one in turns] for name, turns in measured.repeated.items()
         },
         "highest_records_per_s": {name: found for name, found in measured.highest_per_s.items() if found},
     }
     own = [one for one in measured.turns[OWN] if one is not None] + measured.repeated.get(OWN, [])
-    known = [one for turns in measured.turns.values() for one in turns if one is not None]
     late_ms = max((one.late_p99_ms for one in known), default=None)
     against = [
         (REAL_TIME, Check("p50 / JVM-only real-time query", of_own(p50_ms, REAL_TIME), "<=", 1.5)),

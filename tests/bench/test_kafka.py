@@ -45,7 +45,9 @@ def failed(result: Result) -> list[str]:
 
 
 def test_the_bars() -> None:
-    assert kafka.summarise(measured()).ok
+    result = kafka.summarise(measured())
+    assert result.ok
+    assert result.figures["clients_precedence"] == ["real time"]
     assert failed(kafka.summarise(measured(real_time_ms=1.3))) == ["p50 / JVM-only real-time query"]
     assert failed(kafka.summarise(measured(micro_ms=19.0))) == ["p50 / micro-batches"]
     slow = measured()

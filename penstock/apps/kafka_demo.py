@@ -3,6 +3,7 @@
 import statistics
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -48,24 +49,30 @@ def make_flow(servers: str) -> Flow:
     return flow
 
 
-def kafka_demo(seconds: float, rate_per_s: float) -> Outcome:
-    """Run it for so long."""
+def kafka_demo(seconds: float, rate_per_s: float, say: Callable[[str], None]) -> Outcome:
+    """Run it for so long; `say` hears how far it is."""
     import penstock
 
+    say("a broker and Spark start")
     with KafkaBroker() as broker:
         broker.create_topic("words", PARTITIONS)
         broker.create_topic("loud")
         job = penstock.run(make_flow(broker.servers))
         count = round(seconds * rate_per_s)
-        producing = threading.Thread(target=_produce, args=(broker.servers, count, rate_per_s), daemon=True)
-        producing.start()
-        outcome = _consume(broker.servers, count, time.monotonic() + seconds + _PATIENCE_S)
+        flows = threading.Event()
+
+        def produce() -> None:
+            _produce(broker.servers, count, rate_per_s, flows)
+
+        threading.Thread(target=produce, daemon=True).start()
+        say(f"records flow for {seconds:g} s")
+        outcome = _consume(broker.servers, count, time.monotonic() + seconds + _PATIENCE_S, flows)
         job.stop()
         return outcome
 
 
-def _produce(servers: str, count: int, rate_per_s: float) -> None:
-    """Records at even times; each says when it was sent (CLOCK_MONOTONIC)."""
+def _produce(servers: str, count: int, rate_per_s: float, flows: threading.Event) -> None:
+    """A record, and when it has arrived the others at even times; each says when it was sent."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
@@ -76,13 +83,17 @@ def _produce(servers: str, count: int, rate_per_s: float) -> None:
             time.sleep(ahead_s)
         producer.produce("words", f"word {number} {time.monotonic_ns()}", partition=number % PARTITIONS)
         producer.poll(0)
+        if number == 0:
+            producer.flush()
+            flows.wait(_PATIENCE_S)
+            start_s = time.monotonic()
     producer.flush()
 
 
-def _consume(servers: str, count: int, until_s: float) -> Outcome:
+def _consume(servers: str, count: int, until_s: float, flows: threading.Event) -> Outcome:
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "demo"})
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "demo", "enable.auto.commit": False})
     consumer.assign([TopicPartition("loud", 0, 0)])
     times_ms: dict[int, float] = {}
     doubled = 0
@@ -93,5 +104,6 @@ def _consume(servers: str, count: int, until_s: float) -> Outcome:
         _, number, sent_ns = message.value().split()
         doubled += int(number) in times_ms
         times_ms.setdefault(int(number), (time.monotonic_ns() - int(sent_ns)) / 1e6)
+        flows.set()
     consumer.close()
     return Outcome(count, doubled, list(times_ms.values()))

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
+from penstock.bench.precedence import take_precedence
 from penstock.orphans import end_with
 
 DUE: Final = "due-ns"
@@ -37,10 +38,11 @@ _FILL: Final = {"linger.ms": 20, "queue.buffering.max.messages": 1_000_000, "log
 class Sent:
     """How late a producer was with each of the records that it sent at even times, numbered from 1 on.
 
-    Record 0 is the one that showed that the contestant runs.
+    Record 0 is the one that showed that the contestant runs. `precedence` is what its process was given.
     """
 
     late_ns: NDArray[numpy.int64]
+    precedence: str
 
     @property
     def records(self) -> int:
@@ -63,6 +65,11 @@ class Arrived:
     def missing(self, sent: int) -> int:
         """How many of so many never came."""
         return sent - len(numpy.unique(self.number))
+
+    @property
+    def gaps(self) -> int:
+        """How many are missing before the last that came; topics of one partition keep the order."""
+        return self.missing(int(self.number.max(initial=-1)) + 1)
 
     @property
     def doubled(self) -> int:
@@ -162,10 +169,13 @@ class PacedProducer(_Client):
 
 
 class Listener(_Client):
-    """Notes all that comes out of a topic, from its beginning on; `begun` when the first has come."""
+    """Notes all that comes out of a topic, from its beginning on; `begun` when the first has come.
 
-    def __init__(self, servers: str, topic: str) -> None:
-        super().__init__(_consume, servers, topic)
+    A `prompt` one goes before other processes: for records that come now and then, not for a full topic.
+    """
+
+    def __init__(self, servers: str, topic: str, *, prompt: bool = False) -> None:
+        super().__init__(_consume, servers, topic, prompt)
 
     def await_all(self, count: int, patience_s: float) -> Arrived:
         """What has come when so many have, or nothing new has for that long."""
@@ -175,6 +185,16 @@ class Listener(_Client):
             if self._count.value > seen:
                 seen, heard_s = self._count.value, time.monotonic()
         time.sleep(_AFTERWARDS_S)
+        return self._arrived()
+
+    def await_many(self, count: int, within_s: float) -> Arrived:
+        """What has come when so many have, or that time is over."""
+        until_s = time.monotonic() + within_s
+        while self._count.value < count and time.monotonic() < until_s:
+            time.sleep(_LOOK_S)
+        return self._arrived()
+
+    def _arrived(self) -> Arrived:
         arrived: Arrived = self._answer()
         return arrived
 
@@ -187,26 +207,32 @@ def _supervised(parent: int, work: Callable[..., None], *arguments: Any) -> None
 def _produce(line: _Line, servers: str, topic: str, rate_per_s: float) -> None:
     from confluent_kafka import Producer
 
+    precedence = take_precedence()
     producer = Producer({"bootstrap.servers": servers, **_PROMPT})
+    producer.list_topics(topic, timeout=_STARTS_WITHIN_S)  # connected before the first record is due
     late_ns = array("q")
     start_ns = time.monotonic_ns() + 100_000_000
     while not line.over.is_set():
         due_ns = start_ns + round(len(late_ns) * 1e9 / rate_per_s)
+        value = record(len(late_ns) + 1)
+        headers: dict[str, str | bytes | None] = {DUE: due_ns.to_bytes(8, "big")}
+        producer.poll(0)
         ahead_s = (due_ns - time.monotonic_ns()) * 1e-9
         if ahead_s > 0:
             time.sleep(ahead_s)
         late_ns.append(time.monotonic_ns() - due_ns)
-        producer.produce(topic, record(len(late_ns)), headers=[(DUE, due_ns.to_bytes(8, "big"))])
-        producer.poll(0)
+        producer.produce(topic, value, headers=headers)
         if len(late_ns) == 1:
             line.begun.set()
     producer.flush()
-    line.answer.send(Sent(numpy.array(late_ns, dtype=numpy.int64)))
+    line.answer.send(Sent(numpy.array(late_ns, dtype=numpy.int64), precedence))
 
 
-def _consume(line: _Line, servers: str, topic: str) -> None:
+def _consume(line: _Line, servers: str, topic: str, prompt: bool) -> None:  # noqa: FBT001 - by place alone
     from confluent_kafka import Consumer, TopicPartition
 
+    if prompt:
+        take_precedence()
     consumer = Consumer({"bootstrap.servers": servers, **_CONSUMER})
     consumer.assign([TopicPartition(topic, 0, 0)])
     numbers, dues_ns, arrived_ns = array("q"), array("q"), array("q")

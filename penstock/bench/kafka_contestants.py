@@ -1,10 +1,9 @@
-"""Who carries records from topic to topic in bench `kafka`: Penstock, plain Spark, and peers if installed.
+"""Who carries records from topic to topic in bench `kafka`: Penstock, plain Spark, and peers as extras.
 
 Each passes the value and the headers of a record on, through one Python function that returns what it is
 given; Spark's real-time query stays in the JVM and has none.
 """
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 from penstock.bench.baselines import quiet
+from penstock.bench.peer_environments import Library, python_of
 from penstock.bench.throughput import same
 from penstock.orphans import end_with
 from penstock.processes import tree
@@ -33,7 +33,16 @@ SLOTS: Final = 4
 REAL_TIME_BATCH: Final = "5 minutes"
 """As in the benchmark that Spark itself has for this; no boundary lies in the window of a turn."""
 BATCHED: Final = "20 ms"
-PEERS: Final = {"quix_streams": "quixstreams", "bytewax": "bytewax"}
+PEERS: Final = {
+    "quix_streams": Library(
+        ("quixstreams==3.28.1",), "kafka_peers", "one process; its producer sends at once (linger.ms 0)"
+    ),
+    "bytewax": Library(
+        ("bytewax[kafka]==0.21.1",),
+        "kafka_peers",
+        "one process of one worker; at most 100 records are read at once; no recovery",
+    ),
+}
 _CONNECTOR: Final = Path(__file__).with_name("kafka_connector.txt")
 _SCHEMA: Final = "value binary, headers array<struct<key string, value binary>>"
 _ENDS_WITHIN_S: Final = 10.0
@@ -108,8 +117,9 @@ def spark_micro_batches(spark: SparkSession, place: Place) -> Iterator[int]:
 
 @contextmanager
 def peer(name: str, place: Place) -> Iterator[int]:
-    """Another library for streams in Python, in a process of its own."""
-    command = [sys.executable, "-m", "penstock.bench.kafka_peers", name, *place]
+    """Another library for streams in Python, in a process and an environment of its own."""
+    program = Path(__file__).with_name(f"{PEERS[name].program}.py")
+    command = [str(python_of(PEERS[name])), "-P", str(program), name, *place]
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch,
         tempfile.TemporaryFile("w+") as said,
@@ -117,7 +127,7 @@ def peer(name: str, place: Place) -> Iterator[int]:
         child = subprocess.Popen(
             command,
             cwd=scratch,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
@@ -134,11 +144,6 @@ def peer(name: str, place: Place) -> Iterator[int]:
                 child.wait(_ENDS_WITHIN_S)
             child.kill()
             child.wait()
-
-
-def is_installed(name: str) -> bool:
-    """Whether a peer is there."""
-    return importlib.util.find_spec(PEERS[name]) is not None
 
 
 def _read(spark: SparkSession, place: Place) -> DataFrame:

@@ -1,13 +1,18 @@
 """Quix Streams and Bytewax from topic to topic, for bench `kafka`: run as a program until it is ended.
 
-python -m penstock.bench.kafka_peers bytewax 127.0.0.1:9092 from-here to-there
+python kafka_peers.py bytewax 127.0.0.1:9092 from-here to-there
+
+It imports nothing of Penstock, which is not in the environments of these libraries.
 """
 
 import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from penstock.bench.throughput import same
+
+def same(item: Any) -> Any:
+    """The task."""
+    return item
 
 
 def quix_streams(servers: str, source: str, sink: str) -> None:
@@ -16,7 +21,7 @@ def quix_streams(servers: str, source: str, sink: str) -> None:
 
     app = Application(
         broker_address=servers,
-        consumer_group="bench-quix",
+        consumer_group=f"bench-{sink}",  # the full topic is read from its beginning each time
         auto_offset_reset="earliest",
         auto_create_topics=False,
         producer_extra_config={"linger.ms": 0},

@@ -1,7 +1,7 @@
 """A process in a session of its own that answers questions, and what its neighbours did meanwhile.
 
 A question is a line of its standard input. Its answer is the next line of its standard output that begins
-with `ANSWER`; whatever else it says there is passed over.
+with `ANSWER`; lines that begin with `NOTE` say how far it is, and whatever else it says there is passed over.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 from penstock.bench.neighbours import look, neighbours_cpu_s, stolen_s
 
 ANSWER = "answer: "
+NOTE = "note: "
 ENDS_WITHIN_S = 10.0
 LOOK_S = 0.2
 
@@ -61,16 +62,16 @@ class OwnSession(AbstractContextManager["OwnSession"]):
         """Of the process; all that it starts is below it."""
         return self._child.pid
 
-    def ask(self, question: str, timeout_s: float) -> Answered:
-        """Wait for the answer."""
+    def ask(self, question: str, timeout_s: float, noted: Callable[[str], None] = lambda _: None) -> Answered:
+        """Wait for the answer; `noted` is given the notes that come before it."""
         before, began_s = look(), time.monotonic()
         with _terminated_as_an_exit():
-            text = self._answer(question, began_s + timeout_s)
+            text = self._answer(question, began_s + timeout_s, noted)
         after, seconds = look(), time.monotonic() - began_s
         neighbours_s = neighbours_cpu_s(before, after, session=self._child.pid)
         return Answered(text, neighbours_s / seconds, stolen_s(before, after) / seconds)
 
-    def _answer(self, question: str, deadline_s: float) -> str:
+    def _answer(self, question: str, deadline_s: float, noted: Callable[[str], None]) -> str:
         assert self._child.stdin is not None
         with suppress(BrokenPipeError):
             self._child.stdin.write(question + "\n")
@@ -85,6 +86,8 @@ class OwnSession(AbstractContextManager["OwnSession"]):
                 raise SessionEndedError(f"exit code {code}\n{self._end_of_errors()}")
             if line.startswith(ANSWER):
                 return line.removeprefix(ANSWER)
+            if line.startswith(NOTE):
+                noted(line.removeprefix(NOTE).rstrip("\n"))
 
     def _listen(self) -> None:
         assert self._child.stdout is not None

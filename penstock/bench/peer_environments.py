@@ -1,4 +1,4 @@
-"""An environment of its own for each library of `penstock bench peers`, made once and kept in the cache.
+"""An environment of its own for each library that Penstock is compared with, made once, kept in the cache.
 
 What these libraries need does not go together, nor with what Penstock needs.
 """
@@ -52,11 +52,15 @@ LIBRARIES: Final = {
 }
 
 
+def is_made(library: Library, place: Path | None = None) -> bool:
+    """Whether its environment is there."""
+    return (_home(library, place) / _WHOLE).exists()
+
+
 def python_of(library: Library, place: Path | None = None) -> Path:
     """The interpreter of a library's environment, which is made if it is not there."""
-    name = "-".join(library.requirements).replace("<", "-").replace("=", "")
-    home = (place or cache() / "peers") / name
-    if not (home / _WHOLE).exists():
+    home = _home(library, place)
+    if not is_made(library, place):
         shutil.rmtree(home, ignore_errors=True)
         home.parent.mkdir(parents=True, exist_ok=True)
         _run([sys.executable, "-m", "venv", str(home)])
@@ -64,6 +68,11 @@ def python_of(library: Library, place: Path | None = None) -> Path:
         _run([*pip, *library.requirements])
         (home / _WHOLE).touch()
     return home / "bin" / "python"
+
+
+def _home(library: Library, place: Path | None) -> Path:
+    name = "-".join(library.requirements).replace("<", "-").replace("=", "")
+    return (place or cache() / "peers") / name
 
 
 def _run(command: Sequence[str]) -> None:

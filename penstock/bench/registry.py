@@ -27,7 +27,7 @@ BENCHES = {
 }
 
 
-WITH_EXPERIMENTS = ("control", "ablation", "peers")
+WITH_EXPERIMENTS = ("control", "ablation", "kafka", "peers")
 """Benches whose experiments can be run alone."""
 
 

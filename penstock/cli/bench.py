@@ -25,7 +25,10 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per bench.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Under a minute each, and less certain.")] = False,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="EXPERIMENT", help="A part of bench control.")
+        list[str] | None,
+        typer.Option(
+            "--only", metavar="EXPERIMENT", help="A part of bench control, ablation, kafka or peers."
+        ),
     ] = None,
     against: Annotated[
         Path | None,

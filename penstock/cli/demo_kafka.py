@@ -14,8 +14,9 @@ def command(
     rate: Annotated[float, typer.Option(help="Records a second.")] = 500.0,
 ) -> None:
     """From topic to topic on a Kafka broker of its own; exit 1 if records are lost."""
-    with user_errors(Console(stderr=True)):
-        outcome = kafka_demo(seconds, rate)
+    errors = Console(stderr=True)
+    with user_errors(errors):
+        outcome = kafka_demo(seconds, rate, errors.print)
     console = Console()
     console.print(f"{outcome.sent} records from topic to topic through a Python task, at {rate:g} a second")
     console.print(f"lost: {outcome.lost}, doubled: {outcome.doubled}")

@@ -4,6 +4,7 @@ from penstock.io.day_night import Burst, day_night
 from penstock.io.dedup import DedupJsonl, dedup_jsonl
 from penstock.io.jsonl import Jsonl, jsonl
 from penstock.io.kafka_client import KafkaError
+from penstock.io.kafka_codecs import TopicDecoder, TopicEncoder
 from penstock.io.kafka_reader import KafkaRecord
 from penstock.io.kafka_sink import ToKafka, to_kafka
 from penstock.io.kafka_source import Kafka, kafka
@@ -55,6 +56,8 @@ __all__ = [
     "Source",
     "SourceClock",
     "ToKafka",
+    "TopicDecoder",
+    "TopicEncoder",
     "constant",
     "day_night",
     "dedup_jsonl",

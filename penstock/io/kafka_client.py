@@ -15,6 +15,9 @@ Config = Mapping[str, "str | int | float | bool | Secret"]
 ANSWER_WITHIN_S: Final = 10.0
 """How long a broker has to answer when a flow is declared or started."""
 
+RECONNECT_MS: Final = 1000
+"""A broker that was away is looked for at least that often; librdkafka alone waits for up to 10 s."""
+
 _log = logging.getLogger("penstock.kafka")
 
 _SECRET: Final = frozenset(

@@ -1,13 +1,14 @@
 """What reads a Kafka source: one client for all partitions of a replica, and a reader for each of them."""
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from penstock.flow.record import Record
 from penstock.io.kafka_client import (
+    RECONNECT_MS,
     Heard,
     KafkaError,
     ask,
@@ -16,7 +17,7 @@ from penstock.io.kafka_client import (
     new_client,
     revealed,
 )
-from penstock.io.kafka_codecs import decoder
+from penstock.io.kafka_codecs import field_decoder
 from penstock.io.kafka_lag import PartitionEnd
 from penstock.io.protocol import Refused
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _DEFAULTS: Final = {
     "queued.max.messages.kbytes": 16384,
     "fetch.error.backoff.ms": 100,
+    "reconnect.backoff.max.ms": RECONNECT_MS,
     "client.id": "penstock",
 }
 
@@ -64,6 +66,8 @@ class KafkaReaders:
             "auto.offset.reset": "error",
         }
         self.consumer = new_client("Consumer", settings, self.heard)
+        self.value_of = field_decoder("value", source.value)
+        self.key_of = field_decoder("key", source.key)
         self.readers = {split: KafkaReader(self, split, offset) for split, offset in offsets.items()}
         self._by_place = {
             (reader.topic, reader.partition): (split, reader) for split, reader in self.readers.items()
@@ -123,11 +127,12 @@ class KafkaReader:
         self.topic, self.partition = topic_partition(split)
         self._client = client
         self._arrived: deque[Any] = deque()
-        self._value, self._key = decoder(client.source.value), decoder(client.source.key)
+        self._decoded, self._decoded_key = client.value_of(self.topic), client.key_of(self.topic)
+        self._item_of: Callable[[Any], Any] = self._decoded
         if client.source.records:
             self._item_of = self._item
-        else:
-            self._item_of = self._described if client.source.metadata else self._decoded
+        elif client.source.metadata:
+            self._item_of = self._described
         self._place = TopicPartition(self.topic, self.partition)
         self._end = PartitionEnd(client.consumer, self._place)
 
@@ -179,19 +184,13 @@ class KafkaReader:
         """With the client, of which it is the only reader."""
         self._client.close()
 
-    def _decoded(self, message: Any) -> Any:
-        value = message.value()
-        return None if value is None else self._value(value)
-
     def _described(self, message: Any) -> Record[Any]:
         """The item with what travels beside it."""
-        value = message.value()
-        return _with_metadata(message, None if value is None else self._value(value))
+        return _with_metadata(message, self._decoded(message))
 
     def _item(self, message: Any) -> Any:
         """With all that Kafka knows of it."""
-        key = message.key()
-        record = self._record(message, self._decoded(message), None if key is None else self._key(key))
+        record = self._record(message, self._decoded(message), self._decoded_key(message))
         return _with_metadata(message, record) if self._client.source.metadata else record
 
     def _raw(self, message: Any) -> KafkaRecord:

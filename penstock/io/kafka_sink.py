@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.io.kafka_client import (
+    RECONNECT_MS,
     Config,
     Heard,
     KafkaError,
@@ -20,7 +21,7 @@ from penstock.io.kafka_client import (
     new_client,
     revealed,
 )
-from penstock.io.kafka_codecs import Encode, Encoding, checked_encoding, encoder
+from penstock.io.kafka_codecs import Encoding, checked_encoding, field_encoder
 from penstock.io.protocol import DeliveryError, SinkContext
 
 ID_HEADER: Final = "penstock-id"
@@ -37,6 +38,7 @@ _DEFAULTS: Final = {
     "linger.ms": 0,
     "partitioner": "murmur2_random",
     "queue.buffering.max.kbytes": 65536,  # what waits for a broker is in memory
+    "reconnect.backoff.max.ms": RECONNECT_MS,
     "client.id": "penstock",
 }
 _LOOK_EVERY_S: Final = 0.05
@@ -63,12 +65,18 @@ class ToKafka:
     servers: str
     key: Callable[[Any], Any] | None
     value: Encoding
+    encode_key: Encoding | None
     config: Config = field(repr=False)
     written: int = field(init=False, default=0)
     """How many items were taken."""
     _context: SinkContext | None = field(init=False, default=None, repr=False)
     _producer: Any = field(init=False, default=None, repr=False)
-    _encode: Encode | None = field(init=False, default=None, repr=False)
+    _encode: Callable[[str, Any, dict[str, bytes]], bytes] | None = field(
+        init=False, default=None, repr=False
+    )
+    _key_of: Callable[[str, Any, dict[str, bytes]], bytes | None] | None = field(
+        init=False, default=None, repr=False
+    )
     _heard: Heard = field(init=False, repr=False, compare=False)
     _refusal: type[Exception] = field(init=False, default=Exception, repr=False)
     _handed: deque[_Handed] = field(init=False, default_factory=deque, repr=False)
@@ -82,7 +90,8 @@ class ToKafka:
 
         self._refusal = KafkaException
         self._context = context
-        self._encode = encoder(self.value)
+        self._encode = field_encoder("value", self.value)
+        self._key_of = None if self.key is None else self._encoded_key(self.key)
         self._heard = Heard(self.servers, self.topic if isinstance(self.topic, str) else None)
         settings = {
             **_DEFAULTS,
@@ -99,11 +108,13 @@ class ToKafka:
         assert self._encode is not None, "a sink is opened before it is written to"
         assert self._context is not None, "a sink is opened before it is written to"
         topic = self.topic if isinstance(self.topic, str) else self.topic(item)
-        value, key = self._encode(item), None if self.key is None else self._key(self.key(item))
+        headers = self._headers(self._context)
+        key = None if self._key_of is None else self._key_of(topic, item, headers)
+        value = self._encode(topic, item, headers)
         newest = self._newest
         if newest is None or self.written - newest.first >= _TOGETHER:
             newest = self._begin()
-        self._produce(topic, value, key, self._headers(self._context))
+        self._produce(topic, value, key, headers or None)
         newest.left += 1
         self.written += 1
 
@@ -129,16 +140,23 @@ class ToKafka:
         self._producer = None
 
     @staticmethod
-    def _headers(context: SinkContext) -> dict[str, bytes] | None:
+    def _headers(context: SinkContext) -> dict[str, bytes]:
         """Those of the item, and its id."""
         headers, item_id = context.headers, context.item_id
         if item_id is None:
-            return {**headers} if headers else None
+            return {**headers}
         return {**headers, ID_HEADER: ".".join(map(str, item_id)).encode()}
 
-    @staticmethod
-    def _key(key: Any) -> bytes | None:
-        return key if key is None or isinstance(key, bytes) else str(key).encode()
+    def _encoded_key(
+        self, key_of: Callable[[Any], Any]
+    ) -> Callable[[str, Any, dict[str, bytes]], bytes | None]:
+        encode = field_encoder("key", _bytes_or_text if self.encode_key is None else self.encode_key)
+
+        def encoded(topic: str, item: Any, headers: dict[str, bytes]) -> bytes | None:
+            key = key_of(item)
+            return None if key is None else encode(topic, key, headers)
+
+        return encoded
 
     def _begin(self) -> _Handed:
         """The records that come now are counted together; a moment to hear of those that were before."""
@@ -183,26 +201,35 @@ class ToKafka:
             )
 
 
+def _bytes_or_text(key: Any) -> bytes:
+    return key if isinstance(key, bytes) else str(key).encode()
+
+
 def to_kafka(
     topic: str | Callable[[Any], str],
     *,
     servers: str,
     key: Callable[[Any], Any] | None = None,
     value: Encoding = "bytes",
+    encode_key: Encoding | None = None,
     config: Config | None = None,
 ) -> ToKafka:
     """A topic, or a function of an item that names its topic.
 
-    `key` is a function of an item: bytes are taken as they are, None is no key, anything else as its text.
-    `value` is "bytes", "text", "json" or a function that makes bytes. The headers of an item are sent with
-    it, and in a flow with ids the header "penstock-id" holds its id. `config` are settings of librdkafka;
-    secrets among them are `penstock.secret(...)`.
+    `key` is a function of an item: bytes are taken as they are, None is no key, anything else as its text,
+    unless `encode_key` says how. `value` is "bytes", "text", "json", a function that makes bytes, or a
+    `TopicEncoder`, which is told of topic and headers; so is `encode_key`. The headers of an item are sent
+    with it, and in a flow with ids the header "penstock-id" holds its id. `config` are settings of
+    librdkafka; secrets among them are `penstock.secret(...)`.
     """
     where = f"to_kafka({topic!r})" if isinstance(topic, str) else "to_kafka"
     if not callable(topic) and not (isinstance(topic, str) and topic):
         raise KafkaError(f"{where}: give the name of a topic, or a function of an item that names it")
     if key is not None and not callable(key):
         raise KafkaError(f"{where}: key must be a function of an item, not {key!r}")
-    return ToKafka(
-        topic, servers, key, checked_encoding(value, f"{where}: value"), checked_config(config, _OURS, where)
-    )
+    if encode_key is not None and key is None:
+        raise KafkaError(f"{where}: encode_key says how keys are written; give key= too")
+    checked_encoding(value, f"{where}: value")
+    if encode_key is not None:
+        checked_encoding(encode_key, f"{where}: encode_key")
+    return ToKafka(topic, servers, key, value, encode_key, checked_config(config, _OURS, where))

@@ -106,11 +106,11 @@ def kafka(
     and topics that were added, unless `partitions` were given.
 
     An item is the value, decoded: `value` is "bytes", "text", "json", a msgspec struct or dataclass that JSON
-    is read into, or any function of bytes. With `records` it is a `KafkaRecord`, whose key is decoded by
-    `key`. With `metadata` tasks find headers, timestamp and key of a record in their context, and what they
-    make of an item inherits them. `config` are settings of librdkafka; secrets among them are
-    `penstock.secret(...)`. With a `group` the positions of commits are also committed there, for those who
-    watch its lag.
+    is read into, any function of bytes, or a `TopicDecoder`, which is told of topic and headers. With
+    `records` it is a `KafkaRecord`, whose key is decoded by `key`. With `metadata` tasks find headers,
+    timestamp and key of a record in their context, and what they make of an item inherits them. `config` are
+    settings of librdkafka; secrets among them are `penstock.secret(...)`. With a `group` the positions of
+    commits are also committed there, for those who watch its lag.
     """
     where = f"kafka({_shown(topics)})"
     checked = checked_config(config, _OURS, where)

@@ -1,6 +1,7 @@
 """A real Kafka broker on loopback, for tests and demos."""
 
 import os
+import secrets
 import socket
 import subprocess
 import tempfile
@@ -19,7 +20,7 @@ USER: Final = "penstock"
 """The one user that the secured listener knows."""
 
 _CLUSTER: Final = "cGVuc3RvY2stY2x1c3Rlcg"  # any sixteen bytes in base 64
-_UP_WITHIN_S: Final = 60.0
+_UP_WITHIN_S: Final = 120.0
 _ANSWER_WITHIN_S: Final = 60.0
 _PROTOCOLS: Final = "OPEN:PLAINTEXT,SECURED:SASL_PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT"
 _KEYS_PASSWORD: Final = "of a broker that lives for seconds"
@@ -101,7 +102,7 @@ class KafkaBroker:
         try:
             if self._tls:
                 self._certify(place)
-            self._run("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)).wait()
+            self._format(place / "data")
             self.start()
         except BaseException:
             self.__exit__(None, None, None)
@@ -119,10 +120,16 @@ class KafkaBroker:
             self._home.cleanup()
             self._home = None
 
-    def start(self) -> None:
-        """Start it, again if it was killed, with all that it held; returns when it answers."""
+    def start(self, silent_s: float | None = None) -> None:
+        """Start it, again if it was killed, with all that it held; returns when it answers.
+
+        One that was killed takes part again only when its last session is over: after `silent_s`, which is
+        that of the broker unless it is given.
+        """
         assert self._home is not None, "a broker is used inside `with`"
-        self._process = self._run("kafka.Kafka", str(Path(self._home.name) / "server.properties"))
+        settings = {} if silent_s is None else _patience(silent_s)
+        overrides = [word for name, value in settings.items() for word in ("--override", f"{name}={value}")]
+        self._process = self._run("kafka.Kafka", str(Path(self._home.name) / "server.properties"), *overrides)
         deadline = time.monotonic() + _UP_WITHIN_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -199,7 +206,14 @@ class KafkaBroker:
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        # A broker may name one that is gone as the one to ask: it is asked again soon, not after minutes.
+        settings: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": self.servers,
+            "log_level": 0,
+            "topic.metadata.refresh.interval.ms": 500,
+            "reconnect.backoff.max.ms": 500,
+        }
+        return AdminClient(settings)
 
     def _answers(self) -> bool:
         from confluent_kafka import KafkaException
@@ -243,7 +257,7 @@ class KafkaBroker:
             "transaction.state.log.min.isr": 1,
             "num.network.threads": 2,
             "num.io.threads": 2,
-            "broker.session.timeout.ms": round(1000 * self._silent_s),
+            **_patience(self._silent_s),
         }
         if secured:
             login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -257,6 +271,17 @@ class KafkaBroker:
             settings["listener.name.tls.ssl.keystore.password"] = _KEYS_PASSWORD
         return settings
 
+    def _format(self, data: Path) -> None:
+        """What Kafka's StorageTool writes, without a second start of Java."""
+        data.mkdir()
+        known = {
+            "version": 1,
+            "cluster.id": _CLUSTER,
+            "node.id": self.node,
+            "directory.id": "B" + secrets.token_urlsafe(16)[1:],  # none begins with "-"
+        }
+        (data / "meta.properties").write_text("".join(f"{key}={value}\n" for key, value in known.items()))
+
     def _certify(self, place: Path) -> None:
         """A key of its own, and the certificate that goes with it."""
         keytool = str(Path(java()).with_name("keytool"))
@@ -269,6 +294,14 @@ class KafkaBroker:
             done = subprocess.run([keytool, *step], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise BrokerError(f"no certificate for the broker: {done.stdout}{done.stderr}")
+
+
+def _patience(silent_s: float) -> dict[str, str | int]:
+    """How long a broker may be silent, and how often it says something."""
+    return {
+        "broker.session.timeout.ms": round(1000 * silent_s),
+        "broker.heartbeat.interval.ms": round(1000 * min(2.0, silent_s / 6)),
+    }
 
 
 def _free_ports(count: int) -> list[int]:

@@ -1,14 +1,16 @@
 """Bench `kafka` without Spark: its clients, and what it makes of turns."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy
 import pytest
 
-from penstock.bench import kafka
+from penstock.bench import kafka, precedence
 from penstock.bench.harness import Result
 from penstock.bench.kafka_clients import RECORD_BYTES, Arrived, Listener, PacedProducer, Sent, fill, record
-from penstock.bench.kafka_contestants import connector_version
+from penstock.bench.kafka_contestants import PEERS, connector_version
+from penstock.bench.peer_environments import PeerMissingError
 from penstock.testing import KafkaBroker
 from penstock.testing.kafka_jars import pinned
 from tests.kafka_cluster import new_topic
@@ -21,7 +23,9 @@ TURN = kafka.Turn(
     lost=0,
     doubled=0,
     late_p99_ms=0.4,
+    precedence="real time",
 )
+LATE = replace(TURN, late_p99_ms=4.6)
 
 
 def measured(real_time_ms: float = 1.5, micro_ms: float = 200.0) -> kafka.Measured:
@@ -41,14 +45,16 @@ def failed(result: Result) -> list[str]:
 
 
 def test_the_bars() -> None:
-    assert kafka.summarise(measured()).ok
+    result = kafka.summarise(measured())
+    assert result.ok
+    assert result.figures["clients_precedence"] == ["real time"]
     assert failed(kafka.summarise(measured(real_time_ms=1.3))) == ["p50 / JVM-only real-time query"]
     assert failed(kafka.summarise(measured(micro_ms=19.0))) == ["p50 / micro-batches"]
     slow = measured()
     slow.highest_per_s[kafka.OWN_BATCHED] = [49_000.0]
     assert failed(kafka.summarise(slow)) == ["records/s of 100 bytes, batched"]
     bad = measured()
-    bad.turns[kafka.OWN] = [replace(TURN, lost=1, doubled=2, late_p99_ms=3.0)]
+    bad.turns[kafka.OWN] = [replace(LATE, lost=1, doubled=2)]
     assert failed(kafka.summarise(bad)) == [
         "valid run: worst lag of the producer p99, ms",
         "records lost",
@@ -56,8 +62,40 @@ def test_the_bars() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("found", "counted", "repeated"),
+    [
+        ([TURN], TURN, []),
+        ([LATE, TURN], TURN, [LATE]),
+        ([LATE, LATE, LATE, TURN], LATE, [LATE, LATE]),
+        ([LATE, None], None, [LATE]),
+    ],
+)
+def test_a_turn_whose_producer_was_late_is_repeated_and_told(
+    found: list[kafka.Turn | None], counted: kafka.Turn | None, repeated: list[kafka.Turn]
+) -> None:
+    contest, said = measured(), list[str]()
+    contest.turns[kafka.OWN] = []
+    coming = iter(found)
+    contest.take_turn(kafka.OWN, lambda: next(coming), said.append)
+    assert contest.turns[kafka.OWN] == [counted]
+    assert contest.repeated.get(kafka.OWN, []) == repeated
+    assert sum("the producer was 4.6 ms late" in line for line in said) == len(repeated)
+    result = kafka.summarise(contest)
+    assert [one["late_p99_ms"] for one in result.figures["repeated_since_not_valid"].get(kafka.OWN, [])] == [
+        4.6 for _ in repeated
+    ]
+    assert ("valid run: worst lag of the producer p99, ms" in failed(result)) == (counted == LATE)
+
+
+def test_what_a_turn_lost_that_was_repeated_is_lost() -> None:
+    lossy = measured()
+    lossy.repeated = {kafka.OWN: [replace(LATE, lost=3)]}
+    assert failed(kafka.summarise(lossy)) == ["records lost"]
+
+
 def _fail(contest: kafka.Measured, name: str) -> None:
-    with contest.told(name):
+    with contest.told(name, print):
         raise RuntimeError("no connector\nat java.lang.Thread")
 
 
@@ -73,6 +111,37 @@ def test_who_cannot_take_part_is_told_and_its_check_fails() -> None:
         _fail(lacking, kafka.OWN)
 
 
+def test_only_those_that_were_asked_for_have_checks() -> None:
+    alone = measured()
+    del alone.turns[kafka.REAL_TIME]
+    assert failed(kafka.summarise(alone)) == ["p50 / JVM-only real-time query"]
+    result = kafka.summarise(alone, only=(kafka.MICRO,))
+    assert result.ok
+    assert "p50 / micro-batches" in [check.name for check in result.checks]
+
+
+def test_peers_that_are_not_installed_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would take minutes to install, so that is done only if they are asked for."""
+
+    def cannot(_: object) -> Path:
+        raise PeerMissingError("no index")
+
+    spark = "a session"
+    monkeypatch.setattr(kafka, "connector_session", lambda: spark)
+    monkeypatch.setattr(kafka, "is_made", lambda _: False)
+    monkeypatch.setattr(kafka, "python_of", cannot)
+    contest = kafka.Measured()
+    assert [*kafka.contestants((), contest)] == [kafka.OWN, kafka.REAL_TIME, kafka.MICRO]
+    assert contest.skipped == {
+        name: f"not installed; penstock bench kafka --only {name} does that" for name in PEERS
+    }
+    contest = kafka.Measured()
+    assert [*kafka.contestants(["bytewax"], contest)] == [kafka.OWN]
+    assert contest.skipped == {"bytewax": "cannot be installed: no index"}
+    monkeypatch.setattr(kafka, "python_of", lambda _: Path("python"))
+    assert [*kafka.contestants(["bytewax"], contest)] == [kafka.OWN, "bytewax"]
+
+
 def test_nothing_measured_fails() -> None:
     nothing = measured()
     nothing.turns[kafka.OWN] = [None]
@@ -85,17 +154,17 @@ def arrived(numbers: list[int], late_ms: float = 2.0) -> Arrived:
 
 
 def test_a_turn_counts_what_was_due_after_the_warm_up_and_misses_none() -> None:
-    length = kafka.Length(turn_s=4, warm_up_s=2, turns=1, full=1)
+    length = kafka.Length(turn_s=4, warm_up_s=2, turns=1, full=1, drain_s=1)
     numbers = [number for number in range(6001) if number != 17]
     late_ns = numpy.full(6000, 300_000)
     late_ns[:1000] = 10**10
-    found = kafka.turn(arrived([*numbers, 5999]), Sent(late_ns), length, cpu_s=1.2)
+    found = kafka.turn(arrived([*numbers, 5999]), Sent(late_ns, "real time"), length, cpu_s=1.2)
     assert found is not None
     assert (found.p50_ms, found.lost, found.doubled) == (2.0, 1, 1)
     assert found.records == pytest.approx(4000, abs=3)
     assert found.cpu_us == pytest.approx(300)
     assert found.late_p99_ms == pytest.approx(0.3), "only what was sent after the warm-up counts"
-    assert kafka.turn(arrived([]), Sent(late_ns[:0]), length, cpu_s=0.0) is None
+    assert kafka.turn(arrived([]), Sent(late_ns[:0], "none"), length, cpu_s=0.0) is None
 
 
 def test_the_rate_of_a_drained_topic_is_that_of_its_middle() -> None:
@@ -120,7 +189,7 @@ def test_the_clients_send_at_even_times_and_note_all_that_comes(broker: KafkaBro
     topic = new_topic(broker)
     fill(broker.servers, topic, 1)
     with (
-        Listener(broker.servers, topic) as listener,
+        Listener(broker.servers, topic, prompt=True) as listener,
         PacedProducer(broker.servers, topic, 1000.0) as producer,
     ):
         assert producer.begun()
@@ -132,11 +201,13 @@ def test_the_clients_send_at_even_times_and_note_all_that_comes(broker: KafkaBro
     assert set(numpy.diff(came.due_ns[1:])) <= {1_000_000}
     assert (came.arrived_ns >= came.due_ns).all()
     assert len(record(7)) == RECORD_BYTES
+    assert sent.precedence in (precedence.REAL_TIME, precedence.NICE, precedence.NONE)
 
 
 def test_a_full_topic_holds_every_record_once(broker: KafkaBroker) -> None:
     topic = new_topic(broker)
     fill(broker.servers, topic, 5000)
     with Listener(broker.servers, topic) as listener:
-        came = listener.await_all(5000, 10.0)
-    assert (came.missing(5000), came.doubled) == (0, 0)
+        came = listener.await_many(5000, 10.0)
+    assert (came.missing(5000), came.gaps, came.doubled) == (0, 0, 0)
+    assert replace(came, number=came.number[came.number != 17]).gaps == 1

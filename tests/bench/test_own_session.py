@@ -31,6 +31,14 @@ def test_questions_are_answered_one_after_the_other(tmp_path: Path) -> None:
         assert [asked.ask(text, 30.0).text.strip() for text in ("0", "0.1")] == ["0", "0.1"]
 
 
+def test_notes_are_told_before_the_answer(tmp_path: Path) -> None:
+    code = "input(); print('note: half way\\nsomething else\\nanswer: 1', flush=True); input()"
+    notes: list[str] = []
+    with session(code, tmp_path) as asked:
+        assert asked.ask("go", 30.0, noted=notes.append).text.strip() == "1"
+    assert notes == ["half way"]
+
+
 def test_any_thread_may_ask(tmp_path: Path) -> None:
     with session(ECHO, tmp_path) as asked, ThreadPoolExecutor(1) as threads:
         assert threads.submit(asked.ask, "0", 30.0).result().text.strip() == "0"

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,8 +19,11 @@ PATIENCE_S = 60.0
 
 @pytest.fixture(scope="module")
 def own_broker(broker: KafkaBroker) -> Iterator[KafkaBroker]:
-    """One that may be killed; after the common one, so that a machine that has none skips."""
-    with KafkaBroker() as started:
+    """One that may be killed; after the common one, so that a machine that has none skips.
+
+    On a busy machine neither it nor the one beside it is given up before a test does that.
+    """
+    with KafkaBroker(silent_s=60) as started:
         yield started
 
 
@@ -55,6 +59,16 @@ class Ends:
         self.reader.close()
 
 
+def suspend(pid: int) -> None:
+    """Returns when no thread of it runs any more: on a busy machine that may take a while."""
+    os.kill(pid, signal.SIGSTOP)
+    threads = Path(f"/proc/{pid}/task")
+    deadline = time.monotonic() + PATIENCE_S
+    while any(one.read_text().rpartition(")")[2].split()[0] != "T" for one in threads.glob("*/stat")):
+        assert time.monotonic() < deadline, "it does not stop"
+        time.sleep(0.01)
+
+
 def test_a_leader_that_moves_is_followed(own_broker: KafkaBroker) -> None:
     with KafkaBroker(beside=own_broker) as second:
         own_broker.create_topic("moves", nodes=[2, 1])
@@ -83,7 +97,7 @@ def test_a_broker_that_is_slow_is_waited_for(own_broker: KafkaBroker) -> None:
     ends.write(b"before")
     assert (ends.settled(1), ends.read(1)) == (1, [b"before"])
     assert own_broker.pid is not None
-    os.kill(own_broker.pid, signal.SIGSTOP)
+    suspend(own_broker.pid)
     try:
         ends.write(b"meanwhile")
         time.sleep(0.3)
@@ -105,7 +119,7 @@ def test_what_a_dead_broker_has_not_taken_is_not_settled_until_it_is_back(own_br
     time.sleep(0.5)
     assert ends.sink.settle() == 1
     assert ends.reader.read(512, 0.05) == ([], None), "a reader waits"
-    own_broker.start()
+    own_broker.start(silent_s=1.5)
     assert (ends.settled(2), ends.read(1)) == (2, [b"meanwhile"])
     assert [message.value() for message in consumed(own_broker, topic)] == [b"before", b"meanwhile"]
     ends.close()

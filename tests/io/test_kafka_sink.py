@@ -164,7 +164,7 @@ def test_a_password_that_is_refused_is_told(broker: KafkaBroker, monkeypatch: py
     [
         ({"topic": ""}, "give the name of a topic"),
         ({"key": "number"}, "key must be a function of an item, not 'number'"),
-        ({"value": "avro"}, "value must be bytes, text, json or a function"),
+        ({"value": "avro"}, "value must be bytes, text, json, a function that makes bytes"),
         ({"config": {"acks": 1}}, "config may not hold acks: a record is acknowledged when"),
         ({"config": {"sasl.password": "x"}}, "sasl.password is a secret"),
     ],

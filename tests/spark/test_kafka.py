@@ -18,7 +18,7 @@ import penstock as ps
 from penstock.io.kafka_sink import ID_HEADER
 from penstock.testing import KafkaBroker
 from penstock.wire.ids import origin_of
-from tests.kafka_cluster import PASSWORD, consumed, new_topic, produce
+from tests.kafka_cluster import PASSWORD, consumed, count, new_topic, produce
 
 if TYPE_CHECKING:
     from penstock.stats.snapshot import TaskStats
@@ -72,7 +72,7 @@ def test_stopped_and_started_again_everything_is_there_once(
     def run(until_there: int, replicas: int | None) -> None:
         flow = flow_between(broker, source, sink, replicas)
         job = ps.run(flow, checkpoint=tmp_path / "checkpoint", dead_letters=letters)
-        until(lambda: len(arrived(broker, sink)) >= until_there)
+        until(lambda: count(broker, sink) >= until_there)
         job.stop()
 
     run(400, replicas=None)
@@ -137,12 +137,12 @@ def test_partitions_and_topics_that_are_added_are_read(
     job = start()
     try:
         produce(broker, "added-1", numbers(0, 10))
-        until(lambda: len(arrived(broker, sink)) >= 10)
+        until(lambda: count(broker, sink) >= 10)
         broker.add_partitions("added-1", 2)
         broker.create_topic("added-2", 2)
         for topic, partition, first in [("added-1", 1, 10), ("added-2", 0, 20), ("added-2", 1, 30)]:
             produce(broker, topic, numbers(first, first + 10), partition=partition)
-        until(lambda: len(arrived(broker, sink)) >= 40)
+        until(lambda: count(broker, sink) >= 40)
         told = [notice for notice in notices if "also reads" in notice]
         assert ", ".join(told).count("added-") == 3
     finally:
@@ -150,7 +150,7 @@ def test_partitions_and_topics_that_are_added_are_read(
     broker.add_partitions("added-1", 3)
     produce(broker, "added-1", numbers(40, 50), partition=2)
     job = start()
-    until(lambda: len(arrived(broker, sink)) >= 50)
+    until(lambda: count(broker, sink) >= 50)
     job.stop()
     assert sorted(arrived(broker, sink)) == [*range(50)], "also what came to a partition while nobody read"
 

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from penstock.policy.measured import finite
+from penstock.policy.measured import finite, sequence_latency_ms
 from penstock.policy.penstock.capacity import Scalability
 from penstock.policy.penstock.choice import Bound, Queue
 from penstock.policy.penstock.counted import Ratio
 from penstock.policy.penstock.demand import CAREFUL_TIMES, TIMES, draining, within_s
+from penstock.policy.penstock.luck import Luck
 from penstock.policy.penstock.memory import Memory
 from penstock.policy.penstock.parameters import PenstockParameters
 from penstock.policy.penstock.seen import MANY
@@ -41,8 +42,12 @@ class Model:
         return servers(self.snapshot)
 
     @cached_property
+    def _fixed_ms(self) -> dict[str, float]:
+        return self.memory.fixed_ms
+
+    @cached_property
     def _slacks_ms(self) -> dict[str, float]:
-        return slacks_ms(self.snapshot, self.servers, self.memory.fixed_ms)
+        return slacks_ms(self.snapshot, self.servers, self._fixed_ms)
 
     @property
     def _times(self) -> float:
@@ -127,17 +132,35 @@ class Model:
         """With their margins; waits count `slack` times as much for changes that only save."""
         memory, found = self.memory, []
         for one in self.snapshot.constraints:
-            if one.name not in memory.fixed_ms:
+            if one.name not in self._fixed_ms:
                 raise UnknownError(f"the latency of {one.name} was not measured yet")
             queues = queues_of(self.snapshot, one, self.servers)
             found.append(
                 Bound(
                     one.name,
-                    memory.fixed_ms[one.name],
+                    self._fixed_ms[one.name],
                     tuple(name for name in queues if name in waits),
                     one.latency_ms,
                     slack * memory.margins[one.name].factor * tail_of(one, memory.tails),
-                    sigmas[one.name],
+                    sigmas[one.name] * memory.lucks.get(one.name, Luck()).factor,
                 )
             )
+        return found
+
+    def lucks(self, came: Mapping[str, float]) -> dict[str, Luck]:
+        """After this interval, in which so much came: what was predicted for it against what was measured."""
+        found = dict(self.memory.lucks)
+        waits = self.waits(came)
+        for one in self.snapshot.constraints:
+            measured_ms = sequence_latency_ms(self.snapshot, one)
+            if measured_ms is None or one.name not in self._fixed_ms:
+                continue
+            through = [
+                waits[name].wait_ms(self.snapshot.tasks[name].parallelism)
+                for name in queues_of(self.snapshot, one, self.servers)
+                if name in waits
+            ]
+            predicted_ms = self._fixed_ms[one.name] + math.fsum(wait_ms for wait_ms, _ in through)
+            luck_ms = math.sqrt(math.fsum(luck * luck for _, luck in through))
+            found[one.name] = found.get(one.name, Luck()).then(measured_ms, predicted_ms, luck_ms)
         return found

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from penstock.policy.penstock.choice import Choice, choose
+from penstock.policy.keep import current_parallelism
+from penstock.policy.penstock.choice import Choice, choose, keeps
 from penstock.policy.penstock.demand import demand, owed_per_s
 from penstock.policy.penstock.forecast import Forecast, History, forecast
 from penstock.policy.penstock.learning import share_of
@@ -13,16 +14,21 @@ from penstock.policy.penstock.model import Model
 from penstock.policy.penstock.parameters import PenstockParameters
 from penstock.stats.snapshot import Snapshot
 
-_SAVING = 1.25
-"""So much longer may waits be before what was found to be enough is too little."""
+_BAND = 1.25
+"""So much longer may waits be before what was found to be enough is too little, and so much longer than
+planned before more are ordered: between the two nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is needed now, what would be enough even if waits were longer, and what they are planned for."""
+    """What is needed now, what would be enough even if waits were longer, and what they are planned for.
+
+    `is_short`: the replicas of now would be too few even if waits were shorter.
+    """
 
     need: Choice
     enough: Choice
+    is_short: bool
     forecasts: Mapping[str, Forecast]
 
     @property
@@ -53,7 +59,8 @@ def wanted(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -
     sigmas = {one.name: NormalDist().inv_cdf(share_of(one, parameters)) for one in snapshot.constraints}
     return Wanted(
         need=_within_limits(snapshot, choose(queues, model.bounds(waits, sigmas, 1.0))),
-        enough=_within_limits(snapshot, choose(queues, model.bounds(waits, sigmas, _SAVING))),
+        enough=_within_limits(snapshot, choose(queues, model.bounds(waits, sigmas, _BAND))),
+        is_short=not keeps(queues, model.bounds(waits, sigmas, 1.0 / _BAND), current_parallelism(snapshot)),
         forecasts=forecasts,
     )
 

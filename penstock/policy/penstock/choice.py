@@ -13,11 +13,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from penstock.policy.penstock.waiting import Wait
 
 _FULL = 0.97
 _NO_LIMIT = 100_000
+_NONE: Mapping[str, int] = MappingProxyType({})
 _HARDLY = 0.01
 """Of the bound: what a step must gain to be worth it."""
 
@@ -73,10 +75,9 @@ class _Ahead:
 
 
 class _Search:
-    def __init__(
-        self, queues: Mapping[str, Queue], bounds: Sequence[Bound], replicas: dict[str, int]
-    ) -> None:
-        self.queues, self.bounds, self.replicas = queues, bounds, replicas
+    def __init__(self, queues: Mapping[str, Queue], replicas: dict[str, int]) -> None:
+        self.queues, self.replicas = queues, replicas
+        self._least = dict(replicas)
 
     def wait(self, name: str, replicas: int) -> tuple[float, float]:
         return self.queues[name].wait_ms(replicas)
@@ -138,9 +139,11 @@ class _Search:
 
     def trim(self, kept: Sequence[Bound]) -> None:
         """Take back what no bound needs, the largest numbers first."""
+        known = [self.sums(bound) for bound in kept]
         for name in sorted(self.replicas, key=lambda one: -self.replicas[one]):
-            mine = [(bound, self.sums(bound)) for bound in kept if name in bound.queues]
-            count, least = self.replicas[name], _start(self.queues[name])
+            through = [number for number, bound in enumerate(kept) if name in bound.queues]
+            mine = [(kept[number], known[number]) for number in through]
+            count, least = self.replicas[name], self._least[name]
             step = _step(count)
             while step:
                 fewer = count - step
@@ -150,7 +153,10 @@ class _Search:
                     count = fewer
                 else:
                     step //= 2
-            self.replicas[name] = count
+            if count != self.replicas[name]:
+                self.replicas[name] = count
+                for number in through:
+                    known[number] = self.sums(kept[number])
 
 
 def _latency_ms(bound: Bound, wait_ms: float, luck_squares: float) -> float:
@@ -160,9 +166,9 @@ def _latency_ms(bound: Bound, wait_ms: float, luck_squares: float) -> float:
     return bound.fixed_ms + bound.factor * (wait_ms + luck_ms)
 
 
-def choose(queues: Mapping[str, Queue], bounds: Sequence[Bound]) -> Choice:
-    """The replicas of each queue."""
-    search = _Search(queues, bounds, {name: _start(queue) for name, queue in queues.items()})
+def choose(queues: Mapping[str, Queue], bounds: Sequence[Bound], least: Mapping[str, int] = _NONE) -> Choice:
+    """The replicas of each queue, not below `least`."""
+    search = _Search(queues, {name: max(_start(queue), least.get(name, 1)) for name, queue in queues.items()})
     held = [bound for bound in bounds if search.hold(bound)]
     if len(held) == len(bounds):
         search.trim(held)
@@ -178,7 +184,7 @@ def keeps(queues: Mapping[str, Queue], bounds: Sequence[Bound], replicas: Mappin
     """Whether so many do the work, drain what is left over, and keep every bound."""
     if any(replicas[name] < _start(queue) for name, queue in queues.items()):
         return False
-    search = _Search(queues, bounds, {name: replicas[name] for name in queues})
+    search = _Search(queues, {name: replicas[name] for name in queues})
     return all(search.latency_ms(bound) <= bound.bound_ms for bound in bounds)
 
 

@@ -55,11 +55,16 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What is expected, and what is planned for, with head-room."""
+    """What is expected, what that may be by luck, and what is planned for, with head-room.
+
+    `surprising` is the share of intervals that were surprises: so often head-room is needed.
+    """
 
     expected_per_s: float
+    lucky_per_s: float
     planned_per_s: float
     trend: bool
+    surprising: float
 
 
 def level(rates: Sequence[float], interval_s: float) -> float:
@@ -138,12 +143,13 @@ def forecast(
     rises = slope(history.rates, interval_s) if history.has_trend and not is_last else 0.0
     known = history.rates[-1:] if is_last else history.rates
     expected = max(0.0, level(known, interval_s) + ahead * rises)
-    planned = expected
+    lucky = planned = expected
     if quantile is not None:
         lucky = expected + DRIFT * math.sqrt(expected / interval_s)
         room = expected * _quantile(history.surprises, quantile) if quantile <= 1.0 else math.inf
         planned = max(lucky, min(room, _most(history, ahead)))
-    return Forecast(expected, max(planned, expected), rises != 0.0)
+    often = sum(one > 1.0 for one in history.surprises) / max(1, len(history.surprises))
+    return Forecast(expected, lucky, planned, rises != 0.0, often)
 
 
 def _most(history: History, ahead: int) -> float:

@@ -63,7 +63,18 @@ class Model:
                 found[name] = self._wait(server, demands[name])
         return found
 
+    @cached_property
+    def _made(self) -> dict[str, Wait]:
+        """Those that were made before, for any rate."""
+        return {}
+
     def _wait(self, server: Server, rate_per_s: float) -> Wait:
+        made = self._made.get(server.name)
+        if made is None:
+            made = self._made[server.name] = self._first_wait(server, rate_per_s)
+        return made if made.rate_per_s == rate_per_s else replace(made, rate_per_s=rate_per_s)
+
+    def _first_wait(self, server: Server, rate_per_s: float) -> Wait:
         name, counts = server.name, self.memory.counts
         scalability = self.memory.scalability.get(name, Scalability())
         return Wait(
@@ -108,7 +119,11 @@ class Model:
     def drained_per_s(self, expected: Mapping[str, float]) -> dict[str, float]:
         """What tasks with more than a queue send on top, while they drain it."""
         found = {}
-        for name, wait in self.waits(expected).items():
+        waiting = [name for name in self.servers if self.snapshot.tasks[name].backlog_total]
+        for name in waiting:
+            if not expected.get(name):
+                continue
+            wait = self._wait(self.servers[name], expected[name])
             work_s = self._left_over_s(name, wait, expected[name])
             if work_s > 0.0:
                 within = within_s(work_s, self.parameters.drain_s, self._times)

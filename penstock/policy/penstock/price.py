@@ -42,7 +42,7 @@ class Order:
 class Prices:
     """What is known of changes. `wishes` are the replicas that were enough, in the last intervals.
 
-    `saved_at` is what was planned for when replicas were last taken away, by source, `patience` how many
+    `saved_at` is what was expected when replicas were last taken away, by source, `patience` how many
     times as long that takes as at first.
     """
 
@@ -109,7 +109,7 @@ class Prices:
         return self.since_change_s >= self.cost_s / (1.0 - share)
 
     def ordered(
-        self, replicas: Mapping[str, int], before: Mapping[str, int], plan: Mapping[str, float]
+        self, replicas: Mapping[str, int], before: Mapping[str, int], expected: Mapping[str, float]
     ) -> "Prices":
         """After these were asked for, in place of those before, for so much from each source."""
         saves = all(count <= before.get(task, count) for task, count in replicas.items())
@@ -117,13 +117,13 @@ class Prices:
             self,
             order=Order(dict(replicas), dict(before)),
             since_change_s=0.0,
-            saved_at=dict(plan) if saves else None,
-            patience=self.patience if saves else self._patience_after_more(plan),
+            saved_at=dict(expected) if saves else None,
+            patience=self.patience if saves else self._patience_after_more(expected),
         )
 
-    def _patience_after_more(self, plan: Mapping[str, float]) -> int:
+    def _patience_after_more(self, expected: Mapping[str, float]) -> int:
         if self.saved_at is None:
             return self.patience
-        if any(rate > _AS_MUCH * self.saved_at.get(source, 0.0) for source, rate in plan.items()):
+        if any(rate > _AS_MUCH * self.saved_at.get(source, 0.0) for source, rate in expected.items()):
             return 1
         return min(_MOST_PATIENCE, 2 * self.patience)

@@ -1,4 +1,4 @@
-"""What is wanted: luck at the load that is expected, and what is left of it at one that comes now and then."""
+"""What is wanted: luck at the load that is expected, and what is left of it at one that comes seldom."""
 
 import pytest
 from hypothesis import given

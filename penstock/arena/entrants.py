@@ -1,4 +1,7 @@
-"""Who enters the arena: the policies of Penstock, with the settings of their papers, and those of users."""
+"""Who enters the arena: the policies of Penstock, with the settings of their papers, and those of users.
+
+A policy of Penstock may enter several times, with settings: `penstock share=0.9`.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,16 @@ if TYPE_CHECKING:
     from penstock.policy.port import Policy
 
 
+SHARES = (0.9, 0.95, 0.97, 0.99)
+
+
 class EntrantError(ValueError):
     """Nobody of this name can enter; the message says what is missing."""
+
+
+def curve() -> list[str]:
+    """The policy `penstock` once for each share of intervals that may be asked of it."""
+    return [f"penstock share={share:g}" for share in SHARES]
 
 
 def known_entrants() -> list[str]:
@@ -22,9 +33,11 @@ def known_entrants() -> list[str]:
 
 
 def create_entrant(name: str) -> Policy[Any]:
-    """A policy by its name, or as module:Class, which is called without arguments."""
+    """A policy by its name and settings, or as module:Class, which is called without arguments."""
     if ":" not in name:
-        return create_from_settings(name, SETTINGS.get(name, ()))
+        policy_name, *own = name.split()
+        settings = [*SETTINGS.get(policy_name, ()), *(f"{policy_name}.{one}" for one in own)]
+        return create_from_settings(policy_name, settings)
     module_name, _, class_name = name.partition(":")
     make: Any = imported(module_name, class_name, EntrantError, f"--policy {name}: ")
     try:

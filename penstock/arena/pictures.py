@@ -1,4 +1,8 @@
-"""One picture per workload: how much each policy holds against what it costs, the oracle in the corner."""
+"""How much each policy holds against what it costs, the oracle in the corner.
+
+One picture for each workload, and one each for all gentle loads and all others. A policy that entered with
+several settings is a curve.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +18,20 @@ if TYPE_CHECKING:
 
 
 def draw(outcome: Outcome, directory: Path) -> list[Path]:
-    """A PNG for each workload with something to scale, named after it."""
+    """A PNG for each workload and group with something to scale, named after it."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
-    standings = outcome.standings()
-    for workload in dict.fromkeys(one.workload for one in standings):
-        shown = [one for one in standings if one.workload == workload and None not in (one.held, one.cost)]
-        if shown:
-            path = directory / f"arena_{re.sub('[^a-z0-9]+', '_', workload)}.png"
-            _picture(workload, shown).savefig(path, dpi=100)
-            paths.append(path)
+    for standings in (outcome.standings(), outcome.summary()):
+        for name in dict.fromkeys(one.workload for one in standings):
+            shown = [one for one in standings if one.workload == name and None not in (one.held, one.cost)]
+            if shown:
+                path = directory / f"arena_{re.sub('[^a-z0-9]+', '_', name)}.png"
+                _picture(name, shown).savefig(path, dpi=100)
+                paths.append(path)
     return paths
 
 
-def _picture(workload: str, standings: Sequence[Standing]) -> Any:
+def _picture(name: str, standings: Sequence[Standing]) -> Any:
     """Matplotlib is an extra and is imported only here."""
     from matplotlib.figure import Figure
 
@@ -35,13 +39,16 @@ def _picture(workload: str, standings: Sequence[Standing]) -> Any:
     axes = figure.subplots()
     axes.plot([1.0], [100.0], "k*", markersize=14)
     axes.annotate("oracle", (1.0, 100.0), xytext=(6, -12), textcoords="offset points")
-    for (cost, held), names in _together(standings).items():
-        (point,) = axes.plot([cost], [held], "o")
-        axes.annotate(
-            ", ".join(names), (cost, held), xytext=(6, 4), textcoords="offset points", color=point.get_color()
-        )
+    for policy, points in curves(standings).items():
+        (line,) = axes.plot([cost for cost, _, _ in points], [held for _, held, _ in points], "o-")
+        for cost, held, setting in points:
+            words = policy if setting is points[-1][2] else ""
+            words = " ".join(filter(None, (words, setting)))
+            axes.annotate(
+                words, (cost, held), xytext=(6, 4), textcoords="offset points", color=line.get_color()
+            )
     axes.set(
-        title=f"{workload}, simulated",
+        title=f"{name}, simulated",
         xlabel="replica-hours over the oracle's",
         ylabel="held of what the oracle holds [%]",
         ylim=(-5.0, 108.0),
@@ -51,10 +58,21 @@ def _picture(workload: str, standings: Sequence[Standing]) -> Any:
     return figure
 
 
-def _together(standings: Sequence[Standing]) -> dict[tuple[float, float], list[str]]:
-    """Policies by where they are; those that would cover each other share a place."""
-    places: dict[tuple[float, float], list[str]] = {}
+def curves(standings: Sequence[Standing]) -> dict[str, list[tuple[float, float, str]]]:
+    """By policy: cost, percent held and settings of each time it entered; who would cover others shares."""
+    found: dict[str, list[tuple[float, float, str]]] = {}
+    names: dict[tuple[float, float], str] = {}
     for one in standings:
-        if one.cost is not None and one.held is not None:
-            places.setdefault((round(one.cost, 2), round(100.0 * one.held, 1)), []).append(one.policy)
-    return places
+        if one.cost is None or one.held is None:
+            continue
+        policy, _, setting = one.policy.partition(" ")
+        point = (round(one.cost, 2), round(100.0 * one.held, 1))
+        if not setting and point in names:
+            other = names[point]
+            found[f"{other}, {policy}"] = found.pop(other)
+            names[point] = f"{other}, {policy}"
+            continue
+        found.setdefault(policy, []).append((*point, setting))
+        if not setting:
+            names[point] = policy
+    return found

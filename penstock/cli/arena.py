@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from penstock.arena.bouts import Bout, BoutError, Outcome, fight
-from penstock.arena.entrants import create_entrant, known_entrants
+from penstock.arena.entrants import create_entrant, curve, known_entrants
 from penstock.arena.oracle_cache import default_directory
 from penstock.arena.score import Standing
 from penstock.arena.traces import DIRECTORY, find_traces
@@ -28,8 +28,8 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"Who enters: {', '.join(known_entrants())}, or module:Class; all these if not said."
-            " May be repeated.",
+            help=f"Who enters: {', '.join(known_entrants())} ('penstock share=0.9' has settings),"
+            " or module:Class; all these if not said. May be repeated.",
         ),
     ] = None,
     only: Annotated[
@@ -42,6 +42,9 @@ def command(
     seeds: Annotated[
         int | None, typer.Option(min=1, help=f"How many of each; {SEEDS}, or 1 with --quick, if not said.")
     ] = None,
+    with_curve: Annotated[
+        bool, typer.Option("--curve", help="The policy penstock once for each of several shares to hold.")
+    ] = False,
     set_aside: Annotated[
         bool, typer.Option("--set-aside", help="The random flows that are not run otherwise, alone.")
     ] = False,
@@ -50,7 +53,7 @@ def command(
         Path | None, typer.Option(metavar="DIR", help="Where plans of the oracle are kept.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write arena.json and a picture per workload there.")
+        Path | None, typer.Option(metavar="DIR", help="Write arena.json and the pictures there.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object in place of tables.")] = False,
 ) -> None:
@@ -60,6 +63,8 @@ def command(
         if out is not None:
             require("matplotlib", "report", "penstock arena --out")
         entrants = list(dict.fromkeys(policy or known_entrants()))
+        if with_curve:
+            entrants = [*(one for one in entrants if one != "penstock"), *curve()]
         for name in entrants:
             create_entrant(name)
         rates, skipped = find_traces(traces)

@@ -53,7 +53,7 @@ def test_a_policy_of_a_user_enters(small: list[str], tmp_path: Path) -> None:
     assert len(result["skipped"]) == 2
     assert len(list((tmp_path / "cache").iterdir())) == 3
     assert json.loads((tmp_path / "out" / "arena.json").read_text(encoding="utf-8")) == result
-    for name in ("arena_busy.png", "arena_idle.png"):
+    for name in ("arena_busy.png", "arena_idle.png", "arena_all_others.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
 
 
@@ -104,6 +104,17 @@ def test_wrong_words_are_refused(small: list[str]) -> None:
         ran = CliRunner().invoke(app, [*small, *wrong])
         assert ran.exit_code == 2
         assert words in ran.stderr.replace("\n", " ")
+
+
+def test_a_policy_enters_with_settings_and_penstock_with_several_shares(small: list[str]) -> None:
+    assert create_entrant("penstock share=0.9").parameters.share == 0.9  # type: ignore[attr-defined]
+    ran = CliRunner().invoke(app, [*small, "--policy", "static", "--curve", "--only", "idle", "--json"])
+    assert ran.exit_code == 0, ran.output
+    entered = [one["policy"] for one in json.loads(ran.stdout)["standings"]]
+    assert entered == ["static", *(f"penstock share={share}" for share in (0.9, 0.95, 0.97, 0.99))]
+    wrong = CliRunner().invoke(app, [*small, "--policy", "static shares=1"])
+    assert wrong.exit_code == 2
+    assert "static.shares" in wrong.stderr
 
 
 def test_all_policies_can_enter() -> None:

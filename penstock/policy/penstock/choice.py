@@ -10,13 +10,16 @@ another is taken back.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from penstock.policy.penstock.waiting import Wait
 
 _FULL = 0.97
 _NO_LIMIT = 100_000
+_NONE: Mapping[str, int] = MappingProxyType({})
 _HARDLY = 0.01
 """Of the bound: what a step must gain to be worth it."""
 
@@ -28,6 +31,13 @@ class Queue:
     wait: Wait
     least: int
     most: int | None
+    _known: dict[int, tuple[float, float]] = field(default_factory=dict, compare=False, repr=False)
+
+    def wait_ms(self, replicas: int) -> tuple[float, float]:
+        """W and its luck, calculated once."""
+        if replicas not in self._known:
+            self._known[replicas] = self.wait.wait_ms(replicas)
+        return self._known[replicas]
 
     @property
     def highest(self) -> int:
@@ -55,21 +65,29 @@ class Choice:
     infeasible: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """So many replicas more, and by how much that shortens waits and the squares of their luck."""
+
+    step: int
+    wait_ms: float
+    luck2: float
+
+
 class _Search:
-    def __init__(self, queues: Mapping[str, Queue], bounds: Sequence[Bound]) -> None:
-        self.queues, self.bounds = queues, bounds
-        self.replicas = {name: _start(queue) for name, queue in queues.items()}
-        self._known: dict[tuple[str, int], tuple[float, float]] = {}
+    def __init__(self, queues: Mapping[str, Queue], replicas: dict[str, int]) -> None:
+        self.queues, self.replicas = queues, replicas
+        self._least = dict(replicas)
 
     def wait(self, name: str, replicas: int) -> tuple[float, float]:
-        key = (name, replicas)
-        if key not in self._known:
-            self._known[key] = self.queues[name].wait.wait_ms(replicas)
-        return self._known[key]
+        return self.queues[name].wait_ms(replicas)
 
     def sums(self, bound: Bound) -> tuple[float, float]:
         """Of the waits of a constraint, and of the squares of their luck."""
-        waits = [self.wait(name, self.replicas[name]) for name in bound.queues]
+        return self._sums(bound.queues)
+
+    def _sums(self, names: Iterable[str]) -> tuple[float, float]:
+        waits = [self.wait(name, self.replicas[name]) for name in names]
         return math.fsum(wait for wait, _ in waits), math.fsum(luck * luck for _, luck in waits)
 
     def latency_ms(self, bound: Bound) -> float:
@@ -87,37 +105,45 @@ class _Search:
         return _latency_ms(bound, sums[0] - wait + other, sums[1] - luck * luck + other_luck * other_luck)
 
     def hold(self, bound: Bound) -> bool:
-        """Add replicas until the bound is kept; whether it could be."""
-        while True:
-            sums = self.sums(bound)
-            now_ms = _latency_ms(bound, *sums)
-            if now_ms <= bound.bound_ms:
-                return True
-            gains = {name: self._gain(bound, sums, now_ms, name) for name in bound.queues}
-            best = max(gains, key=gains.__getitem__, default=None)
-            if best is None or gains[best] <= 0.0:
-                return False
-            self.replicas[best] += self._step(best)
+        """Add replicas until the bound is kept; whether it could be.
 
-    def _gain(self, bound: Bound, sums: tuple[float, float], now_ms: float, name: str) -> float:
-        """How much shorter it becomes for each replica of a step, 0 if that is hardly anything."""
-        step = self._step(name)
-        if step <= 0:
-            return 0.0
-        count = self.replicas[name]
-        if now_ms == math.inf:
-            return self.queues[name].wait.busy(count) / count
-        gain_ms = now_ms - self.latency_with_ms(bound, sums, name, count + step)
-        return gain_ms / step if gain_ms > _HARDLY * bound.bound_ms else 0.0
+        Queues that cannot do their work with all they may have are left out: others need no more for them.
+        """
+        times = Counter(name for name in bound.queues if self.wait(name, self.replicas[name])[0] < math.inf)
+        wait_ms, luck2 = self._sums(times.elements())
+        steps = {name: self._ahead(name, many) for name, many in times.items()}
+        least_ms = _HARDLY * bound.bound_ms / bound.factor
+        while _latency_ms(bound, wait_ms, luck2) > bound.bound_ms:
+            best, most, luck_ms = None, 0.0, math.sqrt(luck2)
+            for name, one in steps.items():
+                gain_ms = one.wait_ms + bound.sigmas * (luck_ms - math.sqrt(max(0.0, luck2 - one.luck2)))
+                if gain_ms > least_ms and gain_ms / one.step > most:
+                    best, most = name, gain_ms / one.step
+            if best is None:
+                return False
+            wait_ms, luck2 = wait_ms - steps[best].wait_ms, max(0.0, luck2 - steps[best].luck2)
+            self.replicas[best] += steps[best].step
+            steps[best] = self._ahead(best, times[best])
+        return times.total() == len(bound.queues)
+
+    def _ahead(self, name: str, times: int) -> "_Ahead":
+        """What the next step of a task takes away from a constraint that goes so many times through it."""
+        count, step = self.replicas[name], self._step(name)
+        (wait_ms, luck_ms), (then_ms, then_luck_ms) = self.wait(name, count), self.wait(name, count + step)
+        return _Ahead(
+            step, times * (wait_ms - then_ms), times * (luck_ms * luck_ms - then_luck_ms * then_luck_ms)
+        )
 
     def _step(self, name: str) -> int:
         return min(_step(self.replicas[name]), self.queues[name].highest - self.replicas[name])
 
     def trim(self, kept: Sequence[Bound]) -> None:
         """Take back what no bound needs, the largest numbers first."""
+        known = [self.sums(bound) for bound in kept]
         for name in sorted(self.replicas, key=lambda one: -self.replicas[one]):
-            mine = [(bound, self.sums(bound)) for bound in kept if name in bound.queues]
-            count, least = self.replicas[name], _start(self.queues[name])
+            through = [number for number, bound in enumerate(kept) if name in bound.queues]
+            mine = [(kept[number], known[number]) for number in through]
+            count, least = self.replicas[name], self._least[name]
             step = _step(count)
             while step:
                 fewer = count - step
@@ -127,7 +153,10 @@ class _Search:
                     count = fewer
                 else:
                     step //= 2
-            self.replicas[name] = count
+            if count != self.replicas[name]:
+                self.replicas[name] = count
+                for number in through:
+                    known[number] = self.sums(kept[number])
 
 
 def _latency_ms(bound: Bound, wait_ms: float, luck_squares: float) -> float:
@@ -137,9 +166,9 @@ def _latency_ms(bound: Bound, wait_ms: float, luck_squares: float) -> float:
     return bound.fixed_ms + bound.factor * (wait_ms + luck_ms)
 
 
-def choose(queues: Mapping[str, Queue], bounds: Sequence[Bound]) -> Choice:
-    """The replicas of each queue."""
-    search = _Search(queues, bounds)
+def choose(queues: Mapping[str, Queue], bounds: Sequence[Bound], least: Mapping[str, int] = _NONE) -> Choice:
+    """The replicas of each queue, not below `least`."""
+    search = _Search(queues, {name: max(_start(queue), least.get(name, 1)) for name, queue in queues.items()})
     held = [bound for bound in bounds if search.hold(bound)]
     if len(held) == len(bounds):
         search.trim(held)
@@ -149,6 +178,14 @@ def choose(queues: Mapping[str, Queue], bounds: Sequence[Bound]) -> Choice:
         if bound not in held:
             choice.infeasible[bound.name] = _needed(search, bound)
     return choice
+
+
+def keeps(queues: Mapping[str, Queue], bounds: Sequence[Bound], replicas: Mapping[str, int]) -> bool:
+    """Whether so many do the work, drain what is left over, and keep every bound."""
+    if any(replicas[name] < _start(queue) for name, queue in queues.items()):
+        return False
+    search = _Search(queues, {name: replicas[name] for name in queues})
+    return all(search.latency_ms(bound) <= bound.bound_ms for bound in bounds)
 
 
 def _start(queue: Queue) -> int:

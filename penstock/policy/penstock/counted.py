@@ -1,10 +1,11 @@
 """What items cost and become, over some intervals, so that one of them does not decide alone.
 
-    ratio = sum over intervals k ago of KEPT^k above_k / sum of KEPT^k below_k
+    ratio = sum over intervals k ago of LONG^k above_k / sum of LONG^k below_k
 
 A ratio of sums, so intervals count by what was done in them: useful seconds over items is the service time,
 items of a stream over items that its sender has done is what becomes of one. When an interval differs from
-those before by more than luck, they are forgotten: the work has changed, not its measurement.
+those before by more than luck, they are forgotten: the work has changed, not its measurement. The same with
+KEPT in place of LONG tells of slow changes: where that differs by more than luck, it takes the place.
 """
 
 import math
@@ -14,22 +15,33 @@ from dataclasses import dataclass, field
 from penstock.policy.measured import finite
 from penstock.stats.snapshot import Snapshot, StreamStats, TaskStats
 
-KEPT = 0.8
-_LUCK = 4.0
+LONG, KEPT = 0.95, 0.8
+LUCK = 4.0
 _ALIKE = 0.03
+_SLOWLY = 0.6
+"""Of the luck of an interval: forgetting too much does little harm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """So much above for so much below."""
+    """So much above for so much below, in so many intervals; the last three are of the shorter memory."""
 
     above: float = 0.0
     below: float = 0.0
+    intervals: float = 0.0
+    lately_above: float = 0.0
+    lately_below: float = 0.0
+    lately: float = 0.0
 
     @property
     def value(self) -> float | None:
         """None as long as nothing is below."""
         return self.above / self.below if self.below > 0.0 else None
+
+    @property
+    def below_each(self) -> float:
+        """In an interval."""
+        return self.below / self.intervals if self.intervals else 0.0
 
     def then(self, above: float | None, below: float | None, luck: float) -> "Ratio":
         """With one more interval; `luck` is by how much its ratio may differ for nothing."""
@@ -37,8 +49,18 @@ class Ratio:
             return self
         before, now = self.value, above / below
         if before is None or abs(now - before) > luck + _ALIKE * before:
-            return Ratio(above, below)
-        return Ratio(KEPT * self.above + above, KEPT * self.below + below)
+            return Ratio(above, below, 1.0, above, below, 1.0)
+        lately = (
+            KEPT * self.lately_above + above,
+            KEPT * self.lately_below + below,
+            KEPT * self.lately + 1.0,
+        )
+        value = lately[0] / lately[1]
+        if abs(value - before) > _SLOWLY * luck / math.sqrt(lately[2]):
+            return Ratio(*lately, *lately)
+        return Ratio(
+            LONG * self.above + above, LONG * self.below + below, LONG * self.intervals + 1.0, *lately
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +71,11 @@ class Varies:
     items: float = 0.0
     made_by: tuple[float, ...] = ()
 
-    def then(self, cv: float | None, items: float | None) -> "Varies":
+    def then(self, cv: float | None, items: float | None, kept: float) -> "Varies":
         """With one more interval."""
         if cv is None or not items:
             return self
-        before = KEPT * self.items
+        before = kept * self.items
         return Varies((before * self.cv2 + items * cv * cv) / (before + items), before + items, self.made_by)
 
     def only_by(self, made_by: tuple[float, ...]) -> "Varies":
@@ -92,7 +114,9 @@ def counted(before: Counted, snapshot: Snapshot, unsettled: Collection[str] = ()
     """With one more interval. What it lacks stays as it was, and so do the arrivals of `unsettled` tasks."""
     tasks = snapshot.tasks
     services = {
-        name: before.services.get(name, Varies()).then(finite(task.service_cv), finite(task.processed_total))
+        name: before.services.get(name, Varies()).then(
+            finite(task.service_cv), finite(task.processed_total), LONG
+        )
         for name, task in tasks.items()
     }
     return Counted(
@@ -118,7 +142,7 @@ def _cost(before: Ratio, task: TaskStats, cv2: float) -> Ratio:
     done, useful_s = finite(task.processed_total), _useful_s(task)
     if not done or useful_s is None:
         return before
-    return before.then(useful_s, done, _LUCK * useful_s / done * math.sqrt(max(cv2, 0.01) / done))
+    return before.then(useful_s, done, LUCK * useful_s / done * math.sqrt(max(cv2, 0.01) / done))
 
 
 def _becomes(before: Ratio, snapshot: Snapshot, stream: StreamStats) -> Ratio:
@@ -127,7 +151,7 @@ def _becomes(before: Ratio, snapshot: Snapshot, stream: StreamStats) -> Ratio:
     items, done = finite(stream.emitted_total), finite(sender.processed_total)
     if items is None:
         items = finite(sender.emitted_total)
-    luck = _LUCK * math.sqrt(items) / done if items and done else 0.0
+    luck = LUCK * math.sqrt(items) / done if items and done else 0.0
     return before.then(items, done, luck)
 
 
@@ -135,7 +159,9 @@ def _arrivals(before: Varies, snapshot: Snapshot, name: str, *, settled: bool) -
     task = snapshot.tasks[name]
     lifetimes_ms = (one.batch_lifetime_ms or 0.0 for one in snapshot.streams_into(name))
     known = before.only_by((float(task.parallelism), *lifetimes_ms))
-    return known.then(finite(task.interarrival_cv), finite(task.processed_total)) if settled else known
+    if not settled:
+        return known
+    return known.then(finite(task.interarrival_cv), finite(task.processed_total), KEPT)
 
 
 def _useful_s(task: TaskStats) -> float | None:

@@ -1,13 +1,15 @@
 """What a source will send when a change has taken effect: its level, its trend if it has one, its surprises.
 
-The level is the mean of the last intervals, as many of them as differ from the newest by no more than luck:
+The level x is the mean of the last intervals, of as many as may be one: wherever they are parted into j older
+and k newer ones (k a power of two), the two means differ by no more than luck,
 
-    |x_k - x_0| <= LUCK sqrt((x_k + x_0) / T)        for Poisson arrivals at x_0 items/s in T seconds
+    |x_j - x_k| <= STEP sqrt(x / T (1 / j + 1 / k))        for Poisson arrivals at x items/s in T seconds
 
-So a constant load is averaged, and a step is believed at once. The trend is the median of the slopes between
-any two of the last intervals (Theil and Sen), which a single odd one does not move. It is used only while it
-has been the better forecast lately, so never on noise: both are judged by what came, over the same time
-ahead, where having expected too little counts nine times as much as too much.
+and where they do, only the newer ones count (adaptive windowing, Bifet and Gavalda). So a constant load is
+averaged, a step is believed at once, and a slow change after some intervals. The trend is the median of the
+slopes between any two of the last intervals (Theil and Sen), which a single odd one does not move. It is used
+only while it has been the better forecast lately, so never on noise: both are judged by what came, over the
+same time ahead, where having expected too little counts nine times as much as too much.
 
 A surprise is what came over what was expected, if it was more than luck; a load that falls at once may rise
 at once, so a fall counts as the rise that would undo it. The head-room is a quantile of the surprises of the
@@ -18,13 +20,14 @@ A quantile above 1 (margin.py) is room for all that was ever seen.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
 
 LUCK = 3.0
+_STEP = 4.0
 REMEMBERED = 120
 """Intervals; ten minutes of 5 s."""
-_LEVEL_OF = 8
+_LEVEL_OF = 40
 _TREND_OF = 5
 _FORGETS = 0.85
 _TOO_LITTLE = 9.0
@@ -52,22 +55,30 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What is expected, and what is planned for, with head-room."""
+    """What is expected, what that may be by luck, and what is planned for, with head-room.
+
+    `surprising` is the share of intervals that were surprises: so often head-room is needed.
+    """
 
     expected_per_s: float
+    lucky_per_s: float
     planned_per_s: float
     trend: bool
+    surprising: float
 
 
 def level(rates: Sequence[float], interval_s: float) -> float:
     """The mean of the last ones that are one level."""
-    newest = rates[-1]
-    found = [newest]
-    for rate in reversed(rates[-_LEVEL_OF:-1]):
-        if not _is_luck(rate, newest, interval_s):
-            break
-        found.append(rate)
-    return math.fsum(found) / len(found)
+    sums = [0.0, *accumulate(reversed(rates[-_LEVEL_OF:]))]
+    for whole in range(2, len(sums)):
+        newer = 1
+        while newer < whole:
+            older, mean = whole - newer, sums[whole] / whole
+            differ = (sums[whole] - sums[newer]) / older - sums[newer] / newer
+            if differ * differ * older * newer * interval_s > _STEP * _STEP * mean * whole:
+                return sums[newer] / newer
+            newer *= 2
+    return sums[-1] / (len(sums) - 1)
 
 
 def slope(rates: Sequence[float], interval_s: float) -> float:
@@ -85,7 +96,7 @@ def slope(rates: Sequence[float], interval_s: float) -> float:
     found = median(slopes)
     agree = sum(step * found > 0 for step in steps)
     jump = max(abs(step) for step in steps) > _ONE_STEP * abs(last[-1] - last[0])
-    if jump or agree < len(steps) - 1 or _is_luck(last[0], last[0] + found * len(steps), interval_s):
+    if jump or agree < len(steps) - 1 or is_luck(last[0], last[0] + found * len(steps), interval_s):
         return 0.0
     return found
 
@@ -110,13 +121,14 @@ def learnt(history: History, rate_per_s: float, interval_s: float, ahead: int) -
 
 def _surprise(came: float, expected: float, interval_s: float) -> float:
     """1 for what is luck; the same for a fall as for the rise that would undo it."""
-    if _is_luck(came, expected, interval_s):
+    if is_luck(came, expected, interval_s):
         return 1.0
     low, high = sorted((came, expected))
     return _LARGEST if low * _LARGEST <= high else high / low
 
 
-def _is_luck(one: float, other: float, interval_s: float) -> bool:
+def is_luck(one: float, other: float, interval_s: float) -> bool:
+    """Whether two rates may be one."""
     return abs(one - other) <= LUCK * math.sqrt(max(0.0, one + other) / interval_s)
 
 
@@ -131,12 +143,13 @@ def forecast(
     rises = slope(history.rates, interval_s) if history.has_trend and not is_last else 0.0
     known = history.rates[-1:] if is_last else history.rates
     expected = max(0.0, level(known, interval_s) + ahead * rises)
-    planned = expected
+    lucky = planned = expected
     if quantile is not None:
         lucky = expected + DRIFT * math.sqrt(expected / interval_s)
         room = expected * _quantile(history.surprises, quantile) if quantile <= 1.0 else math.inf
         planned = max(lucky, min(room, _most(history, ahead)))
-    return Forecast(expected, max(planned, expected), rises != 0.0)
+    often = sum(one > 1.0 for one in history.surprises) / max(1, len(history.surprises))
+    return Forecast(expected, lucky, planned, rises != 0.0, often)
 
 
 def _most(history: History, ahead: int) -> float:

@@ -7,12 +7,15 @@ from penstock.policy.keep import current_parallelism
 from penstock.policy.measured import finite, sequence_latency_ms
 from penstock.policy.penstock.counted import Counted, counted
 from penstock.policy.penstock.demand import demand, due_per_s
-from penstock.policy.penstock.forecast import History, learnt
+from penstock.policy.penstock.forecast import History, is_luck, learnt
+from penstock.policy.penstock.luck import Luck
 from penstock.policy.penstock.margin import Margin, after_load, after_wait, first_margin
-from penstock.policy.penstock.memory import Memory
+from penstock.policy.penstock.memory import Memory, fixed_ms
+from penstock.policy.penstock.model import Model
 from penstock.policy.penstock.parameters import PenstockParameters
 from penstock.policy.penstock.price import Prices
 from penstock.policy.penstock.seen import fits_after, fixed_after, holders_after, scalability_after
+from penstock.policy.penstock.servers import UnknownError
 from penstock.policy.penstock.tails import tails_after
 from penstock.stats.snapshot import ConstraintSpec, Snapshot
 
@@ -44,7 +47,7 @@ def after(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) ->
     unsettled = set(snapshot.tasks) if memory.prices.pause_s else set(memory.holders)
     counts = counted(memory.counts, snapshot, unsettled)
     ahead = memory.prices.ahead(snapshot.interval_s)
-    fixed_ms = fixed_after(snapshot, memory.fixed_ms)
+    fixed = fixed_after(snapshot, counts, memory.fixed)
     return replace(
         memory,
         last=snapshot,
@@ -56,8 +59,9 @@ def after(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) ->
         scalability=scalability_after(snapshot, memory.scalability, memory.last),
         fits=fits_after(snapshot, counts, memory.fits, memory.last),
         holders=holders_after(snapshot, counts, memory.holders),
-        fixed_ms=fixed_ms,
-        tails=tails_after(snapshot, fixed_ms, memory.tails),
+        fixed=fixed,
+        tails=tails_after(snapshot, fixed_ms(fixed), memory.tails),
+        lucks=lesson.lucks(),
         margins=lesson.margins(),
         prices=lesson.priced(),
     )
@@ -110,6 +114,23 @@ class _Lesson:
                     margin = after_wait(margin, share, missed=not kept)
             found[one.name] = margin
         return found
+
+    def lucks(self) -> Mapping[str, Luck]:
+        """By what was known before this interval; a load that changes has luck of another kind."""
+        if self.parameters.margin == "off" or not (self._is_settled() and self._is_steady()):
+            return self.memory.lucks
+        try:
+            came = demand(self.snapshot, self.memory.counts, self.rates)
+            return Model(self.snapshot, self.memory, self.parameters).lucks(came)
+        except UnknownError:
+            return self.memory.lucks
+
+    def _is_steady(self) -> bool:
+        """Whether as much came as in the interval before, but for luck."""
+        return all(
+            is_luck(rate, self.memory.sources.get(name, History((rate,))).rates[-1], self.snapshot.interval_s)
+            for name, rate in self.rates.items()
+        )
 
     def _is_settled(self) -> bool:
         """Whether nothing was on its way, and the interval before left nothing that breaks this one."""

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from penstock.policy.measured import finite
+from penstock.policy.measured import finite, sequence_latency_ms
 from penstock.policy.penstock.capacity import Scalability
 from penstock.policy.penstock.choice import Bound, Queue
 from penstock.policy.penstock.counted import Ratio
 from penstock.policy.penstock.demand import CAREFUL_TIMES, TIMES, draining, within_s
+from penstock.policy.penstock.luck import Luck
 from penstock.policy.penstock.memory import Memory
 from penstock.policy.penstock.parameters import PenstockParameters
 from penstock.policy.penstock.seen import MANY
@@ -41,8 +42,12 @@ class Model:
         return servers(self.snapshot)
 
     @cached_property
+    def _fixed_ms(self) -> dict[str, float]:
+        return self.memory.fixed_ms
+
+    @cached_property
     def _slacks_ms(self) -> dict[str, float]:
-        return slacks_ms(self.snapshot, self.servers, self.memory.fixed_ms)
+        return slacks_ms(self.snapshot, self.servers, self._fixed_ms)
 
     @property
     def _times(self) -> float:
@@ -58,7 +63,18 @@ class Model:
                 found[name] = self._wait(server, demands[name])
         return found
 
+    @cached_property
+    def _made(self) -> dict[str, Wait]:
+        """Those that were made before, for any rate."""
+        return {}
+
     def _wait(self, server: Server, rate_per_s: float) -> Wait:
+        made = self._made.get(server.name)
+        if made is None:
+            made = self._made[server.name] = self._first_wait(server, rate_per_s)
+        return made if made.rate_per_s == rate_per_s else replace(made, rate_per_s=rate_per_s)
+
+    def _first_wait(self, server: Server, rate_per_s: float) -> Wait:
         name, counts = server.name, self.memory.counts
         scalability = self.memory.scalability.get(name, Scalability())
         return Wait(
@@ -103,7 +119,11 @@ class Model:
     def drained_per_s(self, expected: Mapping[str, float]) -> dict[str, float]:
         """What tasks with more than a queue send on top, while they drain it."""
         found = {}
-        for name, wait in self.waits(expected).items():
+        waiting = [name for name in self.servers if self.snapshot.tasks[name].backlog_total]
+        for name in waiting:
+            if not expected.get(name):
+                continue
+            wait = self._wait(self.servers[name], expected[name])
             work_s = self._left_over_s(name, wait, expected[name])
             if work_s > 0.0:
                 within = within_s(work_s, self.parameters.drain_s, self._times)
@@ -127,17 +147,35 @@ class Model:
         """With their margins; waits count `slack` times as much for changes that only save."""
         memory, found = self.memory, []
         for one in self.snapshot.constraints:
-            if one.name not in memory.fixed_ms:
+            if one.name not in self._fixed_ms:
                 raise UnknownError(f"the latency of {one.name} was not measured yet")
             queues = queues_of(self.snapshot, one, self.servers)
             found.append(
                 Bound(
                     one.name,
-                    memory.fixed_ms[one.name],
+                    self._fixed_ms[one.name],
                     tuple(name for name in queues if name in waits),
                     one.latency_ms,
                     slack * memory.margins[one.name].factor * tail_of(one, memory.tails),
-                    sigmas[one.name],
+                    sigmas[one.name] * memory.lucks.get(one.name, Luck()).factor,
                 )
             )
+        return found
+
+    def lucks(self, came: Mapping[str, float]) -> dict[str, Luck]:
+        """After this interval, in which so much came: what was predicted for it against what was measured."""
+        found = dict(self.memory.lucks)
+        waits = self.waits(came)
+        for one in self.snapshot.constraints:
+            measured_ms = sequence_latency_ms(self.snapshot, one)
+            if measured_ms is None or one.name not in self._fixed_ms:
+                continue
+            through = [
+                waits[name].wait_ms(self.snapshot.tasks[name].parallelism)
+                for name in queues_of(self.snapshot, one, self.servers)
+                if name in waits
+            ]
+            predicted_ms = self._fixed_ms[one.name] + math.fsum(wait_ms for wait_ms, _ in through)
+            luck_ms = math.sqrt(math.fsum(luck * luck for _, luck in through))
+            found[one.name] = found.get(one.name, Luck()).then(measured_ms, predicted_ms, luck_ms)
         return found

@@ -45,11 +45,15 @@ class Ordering:
         return None if outrun else order
 
     def changed(self, now: Mapping[str, int]) -> dict[str, int]:
-        """More where more is needed; only where none is, fewer where fewer have been enough."""
+        """More where more is needed; only where none is, fewer where fewer have been enough.
+
+        As long as those of now would do if waits were somewhat shorter, the need may be luck.
+        """
         need = self.wanted.need.replicas
         more = {name: need[name] for name in servers(self.snapshot) if need[name] > now[name]}
         if more:
-            return {} if self._is_priced and self._is_too_dear() else more
+            waits = self._is_priced and (self._is_too_dear() or not self.wanted.is_short)
+            return {} if waits else more
         return self._fewer(now)
 
     def _is_too_dear(self) -> bool:

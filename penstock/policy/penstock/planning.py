@@ -1,10 +1,16 @@
-"""What is wanted: the replicas that keep the constraints with what is planned for."""
+"""What is wanted: the replicas that keep the constraints with what is planned for.
 
-from collections.abc import Mapping
+Two things break a bound: luck, at any time, and a load that comes as a surprise, sometimes. Both at once are
+rare. So the bound is kept with luck at the load that is expected, and at the load that is planned for with as
+much luck as is left over: if that comes in a share f of the intervals, z is the quantile 1 - (1 - share) / f.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from penstock.policy.penstock.choice import Choice, choose
+from penstock.policy.keep import current_parallelism
+from penstock.policy.penstock.choice import Choice, choose, keeps
 from penstock.policy.penstock.demand import demand, owed_per_s
 from penstock.policy.penstock.forecast import Forecast, History, forecast
 from penstock.policy.penstock.learning import share_of
@@ -13,22 +19,32 @@ from penstock.policy.penstock.model import Model
 from penstock.policy.penstock.parameters import PenstockParameters
 from penstock.stats.snapshot import Snapshot
 
-_SAVING = 1.25
-"""So much longer may waits be before what was found to be enough is too little."""
+_BAND = 1.25
+"""So much longer may waits be before what was found to be enough is too little. Where replicas come within an
+interval there is time to see, and they may be so much longer before more are ordered, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is needed now, what would be enough even if waits were longer, and what they are planned for."""
+    """What is needed now, what would be enough even if waits were longer, and what they are planned for.
+
+    `is_short`: the replicas of now would be too few even if waits were shorter.
+    """
 
     need: Choice
     enough: Choice
+    is_short: bool
     forecasts: Mapping[str, Forecast]
 
     @property
     def plan(self) -> dict[str, float]:
         """Items per second by source."""
         return {name: one.planned_per_s for name, one in self.forecasts.items()}
+
+    @property
+    def expected(self) -> dict[str, float]:
+        """The same without head-room."""
+        return {name: one.expected_per_s for name, one in self.forecasts.items()}
 
 
 def wanted(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -> Wanted:
@@ -47,15 +63,54 @@ def wanted(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -
         {name: one.expected_per_s + owed.get(name, 0.0) for name, one in forecasts.items()},
     )
     drained = model.drained_per_s(comes)
+    often = max((one.surprising for one in forecasts.values()), default=0.0)
+    lucky = {name: one.lucky_per_s + owed.get(name, 0.0) for name, one in forecasts.items()}
     planned = {name: one.planned_per_s + owed.get(name, 0.0) for name, one in forecasts.items()}
-    waits = model.waits(demand(snapshot, memory.counts, planned, drained))
-    queues = model.queues(waits, comes)
-    sigmas = {one.name: NormalDist().inv_cdf(share_of(one, parameters)) for one in snapshot.constraints}
+    cases = [_Case(model, comes, demand(snapshot, memory.counts, lucky, drained), 1.0)]
+    if planned != lucky:
+        cases.append(_Case(model, comes, demand(snapshot, memory.counts, planned, drained), often))
+    need = _choice(cases, 1.0, {})
     return Wanted(
-        need=_within_limits(snapshot, choose(queues, model.bounds(waits, sigmas, 1.0))),
-        enough=_within_limits(snapshot, choose(queues, model.bounds(waits, sigmas, _SAVING))),
+        need=_within_limits(snapshot, need),
+        enough=_within_limits(snapshot, _choice(cases, _BAND, need.replicas)),
+        is_short=not all(one.keeps(1.0 / _BAND if ahead == 1 else 1.0) for one in cases),
         forecasts=forecasts,
     )
+
+
+class _Case:
+    """A load that has to be borne so often, with what comes to each task then."""
+
+    def __init__(
+        self, model: Model, expected: Mapping[str, float], comes: Mapping[str, float], often: float
+    ) -> None:
+        self._model = model
+        self._waits = model.waits(comes)
+        self._queues = model.queues(self._waits, expected)
+        self._sigmas = {
+            one.name: sigmas(share_of(one, model.parameters), often) for one in model.snapshot.constraints
+        }
+
+    def choose(self, slack: float, least: Mapping[str, int]) -> Choice:
+        return choose(self._queues, self._model.bounds(self._waits, self._sigmas, slack), least)
+
+    def keeps(self, slack: float) -> bool:
+        bounds = self._model.bounds(self._waits, self._sigmas, slack)
+        return keeps(self._queues, bounds, current_parallelism(self._model.snapshot))
+
+
+def sigmas(share: float, often: float) -> float:
+    """z: of a load that comes in one interval of ten, one of ten may be missed for one of a hundred."""
+    return NormalDist().inv_cdf(max(0.5, 1.0 - (1.0 - share) / often)) if often > 0.0 else 0.0
+
+
+def _choice(cases: Sequence[_Case], slack: float, least: Mapping[str, int]) -> Choice:
+    """What bears the first and, with more, the others."""
+    found = cases[0].choose(slack, least)
+    for one in cases[1:]:
+        more = one.choose(slack, found.replicas)
+        found = Choice(more.replicas, more.predicted_ms, {**found.infeasible, **more.infeasible})
+    return found
 
 
 def _forecast(

@@ -75,7 +75,7 @@ class Penstock:
         reasons = ordering.reasons(now, changed)
         decision = scale(snapshot, self.name, changed, reasons, feasible=not found.need.infeasible)
         if decision.parallelism != now:
-            memory = replace(memory, prices=memory.prices.ordered(decision.parallelism, now))
+            memory = replace(memory, prices=memory.prices.ordered(decision.parallelism, now, found.expected))
         return decision, memory
 
     def _repeated(self, snapshot: Snapshot, memory: Memory, reasons: list[Reason]) -> Decision:

@@ -6,7 +6,8 @@ the flow stands still for P seconds nothing is held; so that no more than 1 - sh
 changes that only save, these are P / (1 - share) apart. A pause that is shorter than an interval is not seen
 as such, but an interval that is broken by a change that only saved is: P is then the mean of what such
 changes have broken, the last one counting half. Taking replicas away follows the most that was wanted
-over the time that it would take to have them back.
+over the time that it would take to have them back. A saving that had to be undone although no more came was
+none: from then on twice as many intervals have to agree, until the load is another.
 """
 
 import math
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field, replace
 _GIVEN_UP_S = 90.0
 _AGREE = 3
 _REMEMBERED = 60
+_AS_MUCH = 1.1
+_MOST_PATIENCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What is known of changes. `wishes` are the replicas that were enough, in the last intervals."""
+    """What is known of changes. `wishes` are the replicas that were enough, in the last intervals.
+
+    `saved_at` is what was expected when replicas were last taken away, by source, `patience` how many
+    times as long that takes as at first.
+    """
 
     order: Order | None = None
     delay_s: float | None = None
@@ -46,6 +53,8 @@ class Prices:
     broken_s: float = 0.0
     since_change_s: float = math.inf
     wishes: tuple[Mapping[str, int], ...] = field(default=())
+    saved_at: Mapping[str, float] | None = None
+    patience: int = 1
 
     def ahead(self, interval_s: float) -> int:
         """Intervals until a change that is ordered now has its effect on a whole one."""
@@ -90,7 +99,7 @@ class Prices:
 
     def fewest(self, task: str, interval_s: float) -> int | None:
         """The most that was wanted lately; None while too little is known."""
-        needed = _AGREE + self.ahead(interval_s)
+        needed = _AGREE * self.patience + self.ahead(interval_s)
         if len(self.wishes) < needed:
             return None
         return max(wish.get(task, 1) for wish in self.wishes[-needed:])
@@ -99,6 +108,22 @@ class Prices:
         """Whether a change that only saves is due."""
         return self.since_change_s >= self.cost_s / (1.0 - share)
 
-    def ordered(self, replicas: Mapping[str, int], before: Mapping[str, int]) -> "Prices":
-        """After these were asked for, in place of those before."""
-        return replace(self, order=Order(dict(replicas), dict(before)), since_change_s=0.0)
+    def ordered(
+        self, replicas: Mapping[str, int], before: Mapping[str, int], expected: Mapping[str, float]
+    ) -> "Prices":
+        """After these were asked for, in place of those before, for so much from each source."""
+        saves = all(count <= before.get(task, count) for task, count in replicas.items())
+        return replace(
+            self,
+            order=Order(dict(replicas), dict(before)),
+            since_change_s=0.0,
+            saved_at=dict(expected) if saves else None,
+            patience=self.patience if saves else self._patience_after_more(expected),
+        )
+
+    def _patience_after_more(self, expected: Mapping[str, float]) -> int:
+        if self.saved_at is None:
+            return self.patience
+        if any(rate > _AS_MUCH * self.saved_at.get(source, 0.0) for source, rate in expected.items()):
+            return 1
+        return min(_MOST_PATIENCE, 2 * self.patience)

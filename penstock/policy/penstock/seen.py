@@ -5,13 +5,12 @@ from collections.abc import Mapping
 
 from penstock.policy.measured import finite, output_batch_ms, queue_wait_ms, task_latency_ms
 from penstock.policy.penstock.capacity import Scalability
-from penstock.policy.penstock.counted import Counted
+from penstock.policy.penstock.counted import LUCK, Counted, Ratio
 from penstock.policy.penstock.servers import UnknownError, is_left_over, servers, service_s, slacks_ms
 from penstock.policy.penstock.waiting import Fit, kingman_ms, learnt
-from penstock.stats.snapshot import Snapshot
+from penstock.stats.snapshot import ConstraintSpec, Snapshot
 
 _CALM = 0.92
-_SMOOTH = 0.5
 MANY = 1_000_000
 
 
@@ -56,8 +55,11 @@ def scalability_after(
     return found
 
 
-def fixed_after(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
-    """What each constraint takes without the queues of elastic tasks: services, batches, the way."""
+def fixed_after(snapshot: Snapshot, counts: Counted, before: Mapping[str, Ratio]) -> dict[str, Ratio]:
+    """What each constraint takes without the queues of elastic tasks: services, batches, the way.
+
+    Over some intervals (counted.py): one may have had long items only.
+    """
     queued, found = servers(snapshot), dict(before)
     by_name = {one.name: one for one in snapshot.streams}
     for constraint in snapshot.constraints:
@@ -74,10 +76,19 @@ def fixed_after(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, fl
                 parts.append(latency_ms)
         known = [part for part in parts if part is not None]
         if len(known) == len(parts):
-            now_ms = math.fsum(known)
-            smooth = _SMOOTH if constraint.name in before else 1.0
-            found[constraint.name] = (1.0 - smooth) * before.get(constraint.name, 0.0) + smooth * now_ms
+            luck_ms = LUCK * _luck_ms(snapshot, counts, constraint)
+            found[constraint.name] = before.get(constraint.name, Ratio()).then(math.fsum(known), 1.0, luck_ms)
     return found
+
+
+def _luck_ms(snapshot: Snapshot, counts: Counted, constraint: ConstraintSpec) -> float:
+    """Of the mean service times of an interval, together."""
+    square = 0.0
+    for name in constraint.tasks():
+        each_s, done = counts.service_s(name), finite(snapshot.tasks[name].processed_total)
+        if each_s and done:
+            square += 1e6 * each_s * each_s * counts.service_cv2(name) / done
+    return math.sqrt(square)
 
 
 def holders_after(snapshot: Snapshot, counts: Counted, before: Mapping[str, int]) -> dict[str, int]:

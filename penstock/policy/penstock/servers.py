@@ -37,13 +37,13 @@ def servers(snapshot: Snapshot) -> dict[str, Server]:
 
 def service_s(server: Server, counts: Counted) -> float:
     """Of an item of the first task, with all that the others make of it."""
-    first = counts.costs.get(server.name, Ratio()).below
+    first = counts.costs.get(server.name, Ratio()).below_each
     whole = 0.0
     for name in server.members:
         each = counts.service_s(name)
         if each is None or first <= 0.0:
             raise UnknownError(f"what an item costs {name!r} is not known yet")
-        whole += each if name == server.name else each * counts.costs[name].below / first
+        whole += each if name == server.name else each * counts.costs[name].below_each / first
     return whole
 
 

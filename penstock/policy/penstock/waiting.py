@@ -15,18 +15,26 @@ and dealing in turn makes those more regular: of p receivers each gets every p-t
 x = 1 / (1 + 4 (1 - rho)^2 (senders - 1)) tells how far several senders blur that (Whitt's QNA). By key it is
 a lottery, and cB stays.
 
-In an interval of T_i seconds the mean wait is not W but W (1 +- v): queues have long memories. From the
-M/M/1 queue, with the variability above,
+In an interval of T_i seconds, with n = rate T_i items, the mean latency is not S + W: it has luck of three
+kinds, whose squares add up. Queues have long memories: from the M/M/1 queue, with the variability above,
 
-    v^2 = (1 + rho) S (cA^2 + cS^2) / ((1 - rho)^2 p T_i)
+    v^2 = (1 + rho) S (cA^2 + cS^2) / ((1 - rho)^2 p T_i)        the luck is W v
+
+One long item holds up all that is dealt to its replica meanwhile, s rho / S of them for s / 2, however idle
+the others are; and it takes its own time:
+
+    rho S / 2 sqrt(E[s^4] / S^4 / n)        and        S cS / sqrt(n)
+
+E[s^4] is that of gamma distributed times, S^4 (1 + c) (1 + 2 c) (1 + 3 c) with c = cS^2.
 """
 
 import math
 from dataclasses import dataclass, replace
 
 FIT_LIMITS = (0.3, 4.0)
-_GAIN = 0.25
+_GAIN = 0.1
 _MOST_LUCK = 1.0
+"""Of v^2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The queue of a task: W and v by its number of replicas. `exponent` is that of capacity.py."""
+    """The queue of a task: W and its luck by the number of replicas. `exponent` is that of capacity.py."""
 
     service_ms: float
     service_cv2: float
@@ -82,7 +90,7 @@ class Wait:
         return self.rate_per_s * self.service_ms / 1000.0 * math.pow(replicas / self.now, self.exponent)
 
     def wait_ms(self, replicas: int) -> tuple[float, float]:
-        """W, and W v; infinite for too few replicas."""
+        """W, and the luck of latency; infinite for too few replicas."""
         rho = self.busy(replicas) / replicas
         if rho >= 1.0:
             return math.inf, math.inf
@@ -92,7 +100,15 @@ class Wait:
         wait_ms = self.fit.fit * kingman_ms(service_ms, rho, cv2, self.service_cv2)
         luck2 = (1.0 + rho) * service_ms / 1000.0 * varies
         luck2 /= (1.0 - rho) ** 2 * replicas * self.interval_s
-        return (self.fit.way_ms or 0.0) + wait_ms, wait_ms * min(_MOST_LUCK, math.sqrt(luck2))
+        square = wait_ms * wait_ms * min(_MOST_LUCK, luck2)
+        square += service_ms * service_ms * self._of_items(rho)
+        return (self.fit.way_ms or 0.0) + wait_ms, math.sqrt(square)
+
+    def _of_items(self, rho: float) -> float:
+        """The luck of single items: its square, over that of S."""
+        c = self.service_cv2
+        fourth = (1.0 + c) * (1.0 + 2.0 * c) * (1.0 + 3.0 * c) if c > 0.0 else 0.0
+        return (rho * rho / 4.0 * fourth + c) / (self.rate_per_s * self.interval_s)
 
 
 def kingman_ms(service_ms: float, rho: float, arrival_cv2: float, service_cv2: float) -> float:
@@ -109,16 +125,19 @@ def kingman_ms(service_ms: float, rho: float, arrival_cv2: float, service_cv2: f
 def learnt(fit: Fit, measured_ms: float, kingman: float) -> Fit:
     """With one more interval in which nothing was changed and nothing was too busy.
 
-    Where K explains less than half of a wait, the rest is the way; where it explains more, e is what is left.
+    Where K explains less than half of a wait, the rest is the way, if it is so always: it becomes longer
+    slowly, and is never longer than what is left in any interval. Where K explains more, e is what is left.
     """
-    way_ms = fit.way_ms
-    if kingman < measured_ms / 2.0:
-        seen_ms = measured_ms - kingman
-        way_ms = seen_ms if way_ms is None else min(seen_ms, way_ms + 0.1 * (seen_ms - way_ms))
+    seen_ms = max(0.0, measured_ms - kingman)
+    way_ms = 0.0 if fit.way_ms is None and fit.seen else fit.way_ms
+    if way_ms is None and kingman < measured_ms / 2.0:
+        way_ms = seen_ms
+    elif way_ms is not None:
+        longer = way_ms + 0.1 * (seen_ms - way_ms) if kingman < measured_ms / 2.0 else way_ms
+        way_ms = min(seen_ms, longer)
     if kingman <= 0.0:
         return replace(fit, way_ms=way_ms)
     low, high = FIT_LIMITS
     ratio = min(high, max(low, (measured_ms - min(way_ms or 0.0, measured_ms)) / kingman))
-    gain = max(_GAIN, 1.0 / (fit.seen + 2))
-    moved = math.exp((1.0 - gain) * math.log(fit.fit) + gain * math.log(ratio))
-    return Fit(way_ms, moved, fit.seen + 1)
+    gain = max(_GAIN, 1.0 / (fit.seen + 3))
+    return Fit(way_ms, fit.fit + gain * (ratio - fit.fit), fit.seen + 1)

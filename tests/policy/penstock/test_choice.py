@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.policy.penstock.choice import Bound, Queue, choose
+from penstock.policy.penstock.choice import Bound, Queue, choose, keeps
 from penstock.policy.penstock.waiting import Fit, Wait
 
 
@@ -63,3 +63,18 @@ def test_what_one_bound_asks_for_is_there_for_the_others() -> None:
 
 def test_without_a_bound_the_work_is_done() -> None:
     assert choose({"a": queue(100.0, 20.0)}, []).replicas == {"a": 3}
+
+
+def test_what_cannot_do_its_work_makes_nobody_else_larger() -> None:
+    queues = {"a": queue(400.0, 20.0, most=6), "b": queue(100.0, 20.0, most=None)}
+    choice = choose(queues, [bound(60.0, "a", "b")])
+    assert choice.replicas["a"] == 6
+    assert choice.replicas["b"] <= 5
+    assert choice.infeasible == {"c": "it would need more replicas of a"}
+
+
+def test_replicas_keep_a_bound_or_not() -> None:
+    queues = {"a": queue(100.0, 20.0, least=3)}
+    assert keeps(queues, [bound(60.0, "a")], {"a": 3, "other": 1})
+    assert not keeps(queues, [bound(11.0, "a")], {"a": 3})
+    assert not keeps(queues, [bound(60.0, "a")], {"a": 2}), "the backlog"

@@ -8,12 +8,26 @@ from tests.policy.penstock.flows import row
 
 def test_a_ratio_is_of_sums_and_older_intervals_count_less() -> None:
     known = Ratio().then(10.0, 100.0, luck=1.0).then(30.0, 200.0, luck=1.0)
-    assert known.value == pytest.approx((0.8 * 10 + 30) / (0.8 * 100 + 200))
+    assert known.value == pytest.approx((0.95 * 10 + 30) / (0.95 * 100 + 200))
 
 
 def test_what_differs_by_more_than_luck_begins_anew() -> None:
-    assert Ratio(10.0, 100.0).then(40.0, 100.0, luck=0.1).value == 0.4
-    assert Ratio(10.0, 100.0).then(11.0, 100.0, luck=0.1).value == pytest.approx(19 / 180)
+    known = Ratio().then(10.0, 100.0, luck=0.0)
+    assert known.then(40.0, 100.0, luck=0.1).value == 0.4
+    assert known.then(11.0, 100.0, luck=0.1).value == pytest.approx(20.5 / 195)
+
+
+def test_a_slow_change_that_no_interval_shows_is_believed_after_some() -> None:
+    known = Ratio()
+    for _ in range(40):
+        known = known.then(10.0, 100.0, luck=0.02)
+    values = []
+    for _ in range(8):
+        known = known.then(11.5, 100.0, luck=0.02)
+        values.append(known.value or 0.0)
+    assert values[1] < 0.103, "it may be luck"
+    assert values[-1] > 0.110
+    assert known.below_each == pytest.approx(100.0)
 
 
 def test_costs_and_what_becomes_of_items_come_from_a_snapshot() -> None:

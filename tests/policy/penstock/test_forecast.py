@@ -71,3 +71,8 @@ def test_what_rises_for_the_first_time_may_rise_further_before_replicas_are_ther
 
 def test_luck_is_no_surprise() -> None:
     assert set(history(100, 104, 97, 102, 99).surprises) == {1.0}
+
+
+def test_a_slow_change_counts_after_some_intervals() -> None:
+    assert level([100.0] * 30 + [115.0], 5.0) < 101.0, "that may be luck"
+    assert level([100.0] * 30 + [115.0] * 4, 5.0) == 115.0

@@ -4,7 +4,7 @@ from penstock.policy.penstock.price import Prices
 
 
 def test_the_delay_is_what_an_order_took() -> None:
-    prices = Prices().ordered({"a": 4, "b": 1}, {"a": 2, "b": 1})
+    prices = Prices().ordered({"a": 4, "b": 1}, {"a": 2, "b": 1}, {})
     prices = prices.looked({"a": 2}, 5.0, 0.0).looked({"a": 2}, 5.0, 0.0).looked({"a": 4}, 5.0, 0.0)
     assert prices.order is None
     assert prices.delay_s == 10.0
@@ -13,7 +13,7 @@ def test_the_delay_is_what_an_order_took() -> None:
 
 
 def test_an_order_that_never_comes_is_given_up() -> None:
-    prices = Prices().ordered({"a": 4, "b": 1}, {"a": 2, "b": 1})
+    prices = Prices().ordered({"a": 4, "b": 1}, {"a": 2, "b": 1}, {})
     for _ in range(18):
         prices = prices.looked({"a": 2}, 5.0, 0.0)
     assert prices.order is None
@@ -21,7 +21,7 @@ def test_an_order_that_never_comes_is_given_up() -> None:
 
 
 def test_less_than_was_ordered_is_taken_as_it_is() -> None:
-    prices = Prices(delay_s=0.0).ordered({"a": 9}, {"a": 2})
+    prices = Prices(delay_s=0.0).ordered({"a": 9}, {"a": 2}, {})
     assert prices.looked({"a": 5}, 5.0, 0.0).order is None
     for _ in range(4):
         prices = prices.looked({"a": 2}, 5.0, 0.0)
@@ -29,7 +29,7 @@ def test_less_than_was_ordered_is_taken_as_it_is() -> None:
 
 
 def test_a_pause_is_the_sum_of_what_stood_still_in_a_row() -> None:
-    prices = Prices().ordered({"a": 4, "b": 1}, {"a": 2, "b": 1})
+    prices = Prices().ordered({"a": 4, "b": 1}, {"a": 2, "b": 1}, {})
     for still_s in (5.0, 5.0, 2.0):
         prices = prices.looked({"a": 4}, 5.0, still_s)
     assert prices.pause_s == prices.still_s == 12.0
@@ -59,3 +59,16 @@ def test_what_savings_break_is_their_price_and_is_forgiven() -> None:
     assert not prices.may_save(0.99)
     assert prices.may_save(0.9)
     assert prices.saved(0.0).saved(0.0).may_save(0.99)
+
+
+def test_a_saving_that_is_undone_takes_more_evidence_the_next_time() -> None:
+    saved = Prices().ordered({"a": 3}, {"a": 4}, {"source": 100.0})
+    undone = saved.ordered({"a": 4}, {"a": 3}, {"source": 105.0})
+    assert undone.patience == 2
+    for _ in range(6):
+        undone = undone.wished({"a": 3})
+    assert undone.fewest("a", 5.0) is None
+    assert undone.wished({"a": 3}).fewest("a", 5.0) == 3
+    again = undone.ordered({"a": 3}, {"a": 4}, {"source": 100.0})
+    assert again.ordered({"a": 4}, {"a": 3}, {"source": 100.0}).patience == 4
+    assert again.ordered({"a": 6}, {"a": 3}, {"source": 150.0}).patience == 1, "the load is another"

@@ -69,3 +69,19 @@ def test_a_wait_that_no_queue_explains_is_the_way() -> None:
     fit = learnt(Fit(), measured_ms=5.0, kingman=0.5)
     assert fit.way_ms == 4.5
     assert fit.fit == pytest.approx(1.0)
+
+
+def test_long_items_are_luck_even_where_hardly_anything_waits() -> None:
+    """Of ten items a second and replica, one in a hundred that takes a second is seen in the mean."""
+    even, uneven = (Wait(20.0, cv2, 10.0, None, 1.0, 4, 0.0, Fit(), 5.0).wait_ms(4)[1] for cv2 in (0.0, 2.0))
+    assert even < 0.2
+    assert uneven > 20.0 * math.sqrt(2.0 / 50.0)
+    many = Wait(20.0, 2.0, 1_000.0, None, 1.0, 400, 0.0, Fit(), 5.0).wait_ms(400)[1]
+    assert many < 0.2 * uneven
+
+
+def test_one_odd_interval_is_not_the_way() -> None:
+    fit = learnt(Fit(), measured_ms=20.0, kingman=20.0)
+    odd = learnt(fit, measured_ms=100.0, kingman=20.0)
+    assert odd.way_ms == pytest.approx(8.0)
+    assert learnt(odd, measured_ms=20.0, kingman=20.0).way_ms == 0.0

@@ -43,14 +43,27 @@ def check(checkpoint: Path) -> Checked:
             whole.append(commit)
         elif commit.problem is None:
             problems += found
-    newest = known[-1]
-    if newest.problem is not None:
-        problems.append(f"the newest commit, {newest.batch}, cannot be used: {newest.problem}")
+        elif commit.state is not None or commit is known[-1]:  # else it is not kept any more
+            problems.append(f"commit {commit.batch} cannot be used: {commit.problem}")
     problems += [problem for problem in _unreadable(storage) if problem not in problems]
-    needed = {name for commit in known for name in commit.needs}
+    needed = {name for commit in known for name in commit.needs} | _of_newest_entry(storage)
     there = [name for directory in (PARTS, STATE_DIRECTORY) for name in storage.names(directory)]
     unused = [name for name in there if name not in needed] + _unfinished(checkpoint)
     return Checked(tuple(whole), tuple(dict.fromkeys(problems)), tuple(unused))
+
+
+def _of_newest_entry(storage: Storage) -> set[str]:
+    """What the running attempt began with: nobody removes that before the next one."""
+    newest = max((int(number) for number in _numbers(storage) if number.isdecimal()), default=None)
+    try:
+        entry = None if newest is None else read_entry(storage, newest)
+    except LogError:
+        return set()  # told as damaged
+    return set() if entry is None else {file.name for file in entry.files}
+
+
+def _numbers(storage: Storage) -> list[str]:
+    return [name.removeprefix(f"{DIRECTORY}/") for name in storage.names(DIRECTORY)]
 
 
 class _Damage:

@@ -99,7 +99,8 @@ def _commit(checkpoint: Path, batch: int, storage: LocalStorage | None) -> Commi
         return Commit(batch, 0.0, None, f"{COMMITS}/{batch} has just been removed")
     problem = positions_problem(checkpoint, batch)
     if problem is None and batch > 0 and not (checkpoint / OFFSETS / str(batch - 1)).exists():
-        problem = f"{OFFSETS}/{batch - 1}, which Spark needs too, is not kept any more"
+        why_not = f"{OFFSETS}/{batch - 1}, which Spark needs too, is not kept any more"
+        return Commit(batch, time_s, None, why_not)
     if storage is None:
         return Commit(batch, time_s, None, problem)
     try:

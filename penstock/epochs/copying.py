@@ -29,7 +29,7 @@ def copy_checkpoint(checkpoint: Path, target: Path, *, commit: int | None = None
     if target.exists():
         raise LogError(f"{target} is there already; give a directory that is not")
     for tried in range(1, _TRIES + 1):
-        newest = find_commit(checkpoint, committed_batches(checkpoint)[-1] if commit is None else commit)
+        newest = find_commit(checkpoint, commits_of(checkpoint)[-1].batch if commit is None else commit)
         chosen = [found for found in usable_commits(checkpoint) if found.batch <= newest.batch]
         try:
             _copy(checkpoint, target, _files(checkpoint, chosen), linked=False)

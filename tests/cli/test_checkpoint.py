@@ -108,6 +108,11 @@ def test_what_is_wrong_is_told(world: World, tmp_path: Path) -> None:
         words = asked("check", place, code=1)
         assert f"{newest.name} {expected}" in words
         assert "commits that are whole: 1, 2, 3 " in words
+    older = min((place / "epochs" / "state").glob("00000001-*"))
+    older_content = older.read_bytes()
+    older.unlink()
+    assert f"commit 1 cannot be used: state/{older.name} is missing" in asked("check", place, code=1)
+    older.write_bytes(older_content)
     newest.unlink()
     assert f"{newest.name} is missing" in asked("check", place, code=1)
     assert "so nothing is removed" in asked("prune", place, code=2)
@@ -119,7 +124,9 @@ def test_what_is_wrong_is_told(world: World, tmp_path: Path) -> None:
     part.unlink()
     (place / "offsets" / "5").write_text("v1\n{}\n")
     assert "offsets/5 cannot be used: it is cut off" in asked("check", place, code=1)
-    assert "has no commit" in asked("list", tmp_path, code=2)
+    for arguments in (["list"], ["check"], ["copy", tmp_path / "new"], ["prune"]):
+        command, *rest = arguments
+        assert "has no commit" in asked(command, tmp_path, *rest, code=2)
 
 
 def test_nothing_is_pruned_under_a_flow(world: World, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from penstock.bench.baselines import Rows
 from penstock.bench.harness import Result
 from penstock.bench.latency_summary import LatencySummary, middle_mean_ms
 from penstock.bench.windows import Window
+from penstock.testing import run
 from tests.testing.entries import entries
 
 
@@ -251,3 +252,9 @@ def test_bytes_of_a_commit_follow_what_has_changed() -> None:
 
     assert of(5_000).ok
     assert verdicts(of(1_000))["bytes, 10,000 / 100 changed"] is False
+
+
+@pytest.mark.parametrize("contestant", state.CONTESTANTS)
+def test_both_counts_of_the_bench_are_the_same(contestant: str) -> None:
+    given = [state.made(0, index, 0) for index in (1, 2, 1, 1)]
+    assert run(state.flow(contestant, 1.0), {"items": given})["drop"] == [1, 1, 2, 3]

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import Any, Final, Generic, Literal, Never, Protocol, TypeVar, overload
+from typing import Any, Final, Generic, Literal, NamedTuple, Never, Protocol, TypeVar, overload
 
 from penstock.durations import Duration, format_ms, milliseconds
 
@@ -18,6 +18,7 @@ __all__ = ["Cell", "StateError", "key", "list_of", "map_of", "new", "per_replica
 T = TypeVar("T")
 K = TypeVar("K")
 Method = TypeVar("Method", bound=Callable[..., object])
+Migrate = Callable[[Any, int], Any]
 Kind = Literal["value", "list", "map", "timer", "per replica"]
 
 HOME: Final = "_penstock_state"
@@ -85,18 +86,41 @@ class Declared(ABC):
         """What a graph should know of it."""
 
 
+class Past(NamedTuple):
+    """What a declaration was before: its name, and how values of older versions become those of this one."""
+
+    was: str | None = None
+    version: int = 1
+    migrate: Migrate | None = None
+
+
 class Cell(Declared, Generic[T]):
     """A value of a key, or of a replica. It is made when it is asked for and not there.
 
     `kept`: what was made is kept at once, because it may be changed in place.
     """
 
-    def __init__(self, kind: Kind, make: Callable[[], T], ttl: Duration | None = None, *, kept: bool) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        make: Callable[[], T],
+        ttl: Duration | None = None,
+        *,
+        kept: bool,
+        past: "Past | None" = None,
+    ) -> None:
         super().__init__()
+        self.was, self.version, self.migrate = past or Past()
+        if self.version < 1 or (self.version > 1 and self.migrate is None):
+            raise StateError(
+                f"version={self.version} needs migrate=, a function of a value and the version that it has"
+            )
         self.kind: Kind = kind
         self.make = make
         self.kept = kept
         self.ttl_ms = None if ttl is None else milliseconds(ttl)
+        self.is_plain = ttl is None and kind != "per replica"
+        """Of a key, and without an end."""
         if self.ttl_ms == 0:
             raise StateError(f"ttl: {ttl!r} is zero; it must be longer")
 
@@ -108,11 +132,13 @@ class Cell(Declared, Generic[T]):
     def __get__(self, task: object, owner: type) -> "Cell[T] | T":
         if task is None:
             return self
-        found: T = _home(task).read(self)
+        home = task.__dict__.get(HOME)  # once or more for every item, so without a call in between
+        found: T = (_home(task) if home is None else home).read(self)
         return found
 
     def __set__(self, task: object, value: T) -> None:
-        _home(task).write(self, value)
+        home = task.__dict__.get(HOME)
+        (_home(task) if home is None else home).write(self, value)
 
     def __delete__(self, task: object) -> None:
         _home(task).forget(self.name)
@@ -132,8 +158,9 @@ class PerReplica(Cell[T]):
         divide: Callable[[T, int], Sequence[T]] | None,
         *,
         copied: bool,
+        past: Past | None = None,
     ) -> None:
-        super().__init__("per replica", lambda: copy.deepcopy(initial), kept=True)
+        super().__init__("per replica", lambda: copy.deepcopy(initial), kept=True, past=past)
         if copied == (merge is not None) or (divide is not None and merge is None):
             raise StateError(
                 "per_replica needs merge=, perhaps with divide=; or copied=True, where all have the same"
@@ -188,8 +215,9 @@ class Key(Declared, Generic[K]):
 class Timer(Declared):
     """A time at which a method is called for a key, once."""
 
-    def __init__(self) -> None:
+    def __init__(self, was: str | None = None) -> None:
         super().__init__()
+        self.was = was
         self.method = ""
 
     @overload
@@ -238,8 +266,18 @@ class KeyTimer:
         return self._home.is_awake(self._name)
 
 
-def value(initial: T, *, ttl: Duration | None = None) -> Cell[T]:
+def value(
+    initial: T,
+    *,
+    ttl: Duration | None = None,
+    was: str | None = None,
+    version: int = 1,
+    migrate: Migrate | None = None,
+) -> Cell[T]:
     """A value of each key. It lives for `ttl` from when it was set.
+
+    As everywhere here: `was` is its earlier name, and `migrate(value, version)` makes a value of this
+    `version` out of one that a commit has in an older one, or in another kind.
 
     >>> class Visits:
     ...     count = value(0)
@@ -248,21 +286,36 @@ def value(initial: T, *, ttl: Duration | None = None) -> Cell[T]:
     >>> visits.count
     1
     """
+    past = Past(was, version, migrate)
     try:
         hash(initial)
     except TypeError:
-        return Cell("value", lambda: copy.deepcopy(initial), ttl, kept=True)
-    return Cell("value", lambda: initial, ttl, kept=False)
+        return Cell("value", lambda: copy.deepcopy(initial), ttl, kept=True, past=past)
+    return Cell("value", lambda: initial, ttl, kept=False, past=past)
 
 
-def new(make: Callable[[], T], *, ttl: Duration | None = None) -> Cell[T]:
+def new(
+    make: Callable[[], T],
+    *,
+    ttl: Duration | None = None,
+    was: str | None = None,
+    version: int = 1,
+    migrate: Migrate | None = None,
+) -> Cell[T]:
     """A value of each key, made by `make()`, to be changed in place; it lives for `ttl` from its last use."""
-    return Cell("value", make, ttl, kept=True)
+    return Cell("value", make, ttl, kept=True, past=Past(was, version, migrate))
 
 
-def list_of(item: type[T], *, ttl: Duration | None = None) -> Cell[list[T]]:  # noqa: ARG001 - for types
+def list_of(
+    item: type[T],  # noqa: ARG001 - for types
+    *,
+    ttl: Duration | None = None,
+    was: str | None = None,
+    version: int = 1,
+    migrate: Migrate | None = None,
+) -> Cell[list[T]]:
     """A list of each key. It lives for `ttl` from its last use."""
-    return Cell("list", list, ttl, kept=True)
+    return Cell("list", list, ttl, kept=True, past=Past(was, version, migrate))
 
 
 def map_of(
@@ -270,9 +323,12 @@ def map_of(
     item: type[T],  # noqa: ARG001 - for types
     *,
     ttl: Duration | None = None,
+    was: str | None = None,
+    version: int = 1,
+    migrate: Migrate | None = None,
 ) -> Cell[dict[K, T]]:
     """A dictionary of each key. It lives for `ttl` from its last use."""
-    return Cell("map", dict, ttl, kept=True)
+    return Cell("map", dict, ttl, kept=True, past=Past(was, version, migrate))
 
 
 def key(kind: type[K]) -> Key[K]:  # noqa: ARG001 - for types
@@ -280,9 +336,9 @@ def key(kind: type[K]) -> Key[K]:  # noqa: ARG001 - for types
     return Key()
 
 
-def timer() -> Timer:
+def timer(*, was: str | None = None) -> Timer:
     """A timer of each key: `self.NAME.set("30 s")` calls the method under `@NAME.fires` after that time."""
-    return Timer()
+    return Timer(was)
 
 
 def per_replica(
@@ -291,9 +347,12 @@ def per_replica(
     merge: Callable[[T, T], T] | None = None,
     divide: Callable[[T, int], Sequence[T]] | None = None,
     copied: bool = False,
+    was: str | None = None,
+    version: int = 1,
+    migrate: Migrate | None = None,
 ) -> PerReplica[T]:
     """A value of each replica of a task. When their number changes, values are merged, divided or copied."""
-    return PerReplica(initial, merge, divide, copied=copied)
+    return PerReplica(initial, merge, divide, copied=copied, past=Past(was, version, migrate))
 
 
 def declared(body: object) -> tuple[Declared, ...]:

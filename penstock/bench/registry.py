@@ -18,6 +18,8 @@ BENCHES = {
     "boundary": "penstock.bench.boundary",
     "shuffle": "penstock.bench.shuffle",
     "commits": "penstock.bench.commits",
+    "state": "penstock.bench.state",
+    "commit": "penstock.bench.commit",
     "simulator": "penstock.bench.simulator",
     "policies": "penstock.bench.policies",
     "control": "penstock.bench.control",

@@ -7,6 +7,7 @@ import typer
 from penstock.cli import (
     arena,
     bench,
+    checkpoint,
     dashboard,
     decide,
     demo,
@@ -62,6 +63,7 @@ app.command("run")(run.command)
 app.command("ps")(ps.command)
 app.command("status")(status.command)
 app.command("state")(state.command)
+app.add_typer(checkpoint.app, name="checkpoint")
 app.command("set")(set_running.command)
 app.command("stop")(stop.command)
 app.command("replay-dead-letters")(replay_dead_letters.command)

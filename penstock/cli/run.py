@@ -22,6 +22,7 @@ from penstock.cli.screen import Screen
 from penstock.cli.target import load_flow
 from penstock.control.control_plan import DEFAULT_POLICY, SHRINK_POOLS_AFTER
 from penstock.durations import seconds
+from penstock.epochs.boundary import KEEP
 from penstock.policy.registry import policy_names
 from penstock.spark.restarts import MOST
 
@@ -39,6 +40,18 @@ def command(
     commit: Annotated[
         str | None,
         typer.Option(help="Longest time between two commits; 30 s with a checkpoint, else 10 min."),
+    ] = None,
+    from_commit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="BATCH",
+            help="Start from an older commit, see `penstock checkpoint list`; later ones are put aside.",
+        ),
+    ] = None,
+    keep_commits: Annotated[int, typer.Option(help="How many commits can be gone back to.")] = KEEP,
+    drop_state: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TASK[.NAME]", help="State in the checkpoint that is not wanted any more."),
     ] = None,
     master: Annotated[
         str | None, typer.Option(help="Spark master; local with enough slots if left out.")
@@ -103,6 +116,9 @@ def command(
             flow,
             checkpoint=checkpoint,
             commit=commit,
+            from_commit=from_commit,
+            keep_commits=keep_commits,
+            drop_state=drop_state or (),
             master=master,
             sampling=sampling,
             measure_every=measure_every,

@@ -16,6 +16,14 @@ from penstock.wire.orders import Position
 ENTRY_VERSION = 1
 
 
+class CellForm(msgspec.Struct, frozen=True, array_like=True):
+    """How a task declared one of its names when it wrote a file."""
+
+    name: str
+    kind: str
+    version: int = 1
+
+
 class StateFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file with state of one task: the changes of an epoch, or (a base) all that was known at its end."""
 
@@ -27,11 +35,15 @@ class StateFile(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[tuple[int, int], ...]
     size: int
     checksum: str
+    cells: tuple[CellForm, ...] = ()
+    """What the task declared; nothing in files of older versions of Penstock."""
+    stored_as: str | None = None
+    """The name that the task had then, if it has another now."""
 
     @property
     def name(self) -> str:
         """Where it is in the checkpoint. No two writers ever have one name: an attempt is never repeated."""
-        return state_name(self.task, self.replica, self.attempt, self.epoch, self.kind)
+        return state_name(self.stored_as or self.task, self.replica, self.attempt, self.epoch, self.kind)
 
     def has(self, group: int) -> bool:
         """Whether it may say something of a group."""

@@ -48,9 +48,13 @@ class Log:
                 storage.sweep(DIRECTORY)
                 return cls(storage, index, fence)
 
-    def append(self, entry: Entry) -> None:
-        """Commit; `SupersededError` if somebody else has gone on from here."""
-        if entry.attempt != self.entry.attempt or entry.epoch < self.entry.epoch:
+    def append(self, entry: Entry, *, goes_back: bool = False) -> None:
+        """Commit; `SupersededError` if somebody else has gone on from here.
+
+        Epochs only rise, unless an attempt begins at an older one (`goes_back`).
+        """
+        is_older = entry.epoch < self.entry.epoch and not goes_back
+        if entry.attempt != self.entry.attempt or is_older:
             raise ValueError(f"epoch {entry.epoch} of attempt {entry.attempt} cannot follow {self.entry}")
         self._create(entry)
 

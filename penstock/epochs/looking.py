@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.epochs.boundary import IN_CHECKPOINT, committed_entry
+from penstock.epochs.boundary import IN_CHECKPOINT, epoch_of, state_at
 from penstock.epochs.entries import Entry
 from penstock.epochs.errors import LogError
 from penstock.epochs.state_files import restore
@@ -48,7 +48,7 @@ def look(checkpoint: Path) -> Looked:
         )
     for tried in range(1, _TRIES + 1):
         try:
-            entry = committed_entry(storage, max(batches))
+            entry = state_at(storage, epoch_of(max(batches))).entry
             kept = {task: [*_kept(storage, entry, task)] for task in entry.pools}
             break
         except LogError:

@@ -5,7 +5,7 @@ the own attempt and of a later epoch belong to the next entry; files of a higher
 base that is being written belongs to neither yet: `in_hand` names it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from penstock.epochs.entries import Entry, written_by
 from penstock.epochs.log import Log, indices, name_of, read_entry
@@ -30,6 +30,30 @@ def collect(log: Log, *, keep: int, in_hand: Collection[str] = ()) -> list[str]:
     ]
     for name in gone:
         log.storage.delete(name)
+    return gone
+
+
+def retain(
+    storage: Storage, origins: Collection[int], entries: Iterable[Entry], *, is_still: bool
+) -> list[str]:
+    """Delete entries and files that none of these states is made of; the newest entry stays, as it counts.
+
+    Unless it is still, workers write what belongs to a later epoch.
+    """
+    known = indices(storage)
+    newest = read_entry(storage, known[-1])
+    if newest is None:
+        return []  # somebody else collects
+    reached = {file.name for entry in entries for file in entry.files}
+    reached |= {file.name for file in newest.files}
+    gone = [name_of(index) for index in known[:-1] if index not in origins]
+    gone += [
+        name
+        for name in sorted(storage.names(STATE_DIRECTORY))
+        if name not in reached and (is_still or _is_past(name, newest))
+    ]
+    for name in gone:
+        storage.delete(name)
     return gone
 
 

@@ -8,6 +8,7 @@ may have an end, which is part of the state; `expire` removes those whose end ha
 import pickle
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -39,8 +40,22 @@ class NotOwnedError(Exception):
     """An item came to a replica that does not own its key: nothing may go on from there."""
 
 
+class NotReadableError(Exception):
+    """A value of a commit cannot be read: its class has changed."""
+
+
 class NotPicklableError(Exception):
     """A value cannot be kept anywhere but in memory."""
+
+
+class _Nowhere(set[Key]):
+    """Where changes are noted that nobody will ask for."""
+
+    def add(self, key: Key) -> None:
+        """Forget it."""
+
+
+_NOWHERE = _Nowhere()
 
 
 class KeyedState:
@@ -65,6 +80,30 @@ class KeyedState:
     def owns(self, group: int) -> bool:
         """Whether a group is here."""
         return group in self._values
+
+    def window(self, group: int) -> tuple[dict[Key, Any], set[Key]] | None:
+        """The values of a group, and where to note what is touched; until something else is done here.
+
+        For keys without an end. None if the group is not here, or what an item does is to be undone.
+        """
+        values = self._values.get(group)
+        if values is None or self._before is not None:
+            return None
+        if not self._tracked:
+            return values, _NOWHERE
+        touched = self._touched.get(group)
+        if touched is None:
+            touched = self._touched[group] = set()
+        return values, touched
+
+    def end_only(self, has_end: Callable[[Key], bool]) -> None:
+        """Other keys have no end any more."""
+        for key in [key for key in self._until if not has_end(key)]:
+            del self._until[key]
+
+    def own_only(self, groups: Iterable[int]) -> None:
+        """Drop all others, of which nothing is known yet."""
+        self._values = {group: self._values[group] for group in groups if group in self._values}
 
     def get(self, key: Key, default: Any = None) -> Any:
         """The value of a key, which may be changed in place."""
@@ -107,12 +146,16 @@ class KeyedState:
     def take_changes(self) -> list[Change]:
         """What has changed since the last call: keys with values, tombstones for those that are gone."""
         touched, self._touched = self._touched, {}
-        return [self._change(group, key) for group, keys in touched.items() for key in _sorted(keys)]
+        return [self._change(group, *pair) for group, keys in touched.items() for pair in _sorted(keys)]
 
     def everything(self) -> list[Change]:
         """All keys and values, as files have them; nothing counts as changed any more."""
         self._touched = {}
-        return [self._change(group, key) for group, values in self._values.items() for key in values]
+        return [
+            self._change(group, pickle.dumps(key), key)
+            for group, values in self._values.items()
+            for key in values
+        ]
 
     def hand_over(self, groups: Iterable[int]) -> Handed:
         """Give groups away, with all that is known of them."""
@@ -121,9 +164,13 @@ class KeyedState:
             if group not in self._values:
                 raise NotOwnedError(f"group {group} is to be handed over and is not here")
         changed = tuple(
-            self._change(group, key) for group in leaving for key in _sorted(self._touched.pop(group, set()))
+            self._change(group, *pair)
+            for group in leaving
+            for pair in _sorted(self._touched.pop(group, set()))
         )
-        values = tuple(self._change(group, key) for group in leaving for key in self._values[group])
+        values = tuple(
+            self._change(group, pickle.dumps(key), key) for group in leaving for key in self._values[group]
+        )
         for group in leaving:
             for key in self._values.pop(group):
                 self._until.pop(key, None)
@@ -150,7 +197,7 @@ class KeyedState:
     def _set(self, values: dict[Key, Any], key: Key, pickled: bytes | None, until: int | None) -> None:
         values.pop(key, None)
         if pickled is not None:
-            values[key] = pickle.loads(pickled)
+            values[key] = _read(key, pickled)
         self._end(key, until)
 
     def _end(self, key: Key, until: int | None) -> None:
@@ -160,10 +207,10 @@ class KeyedState:
             self._until[key] = until
             self._ends.set(key, until)
 
-    def _change(self, group: int, key: Key) -> Change:
+    def _change(self, group: int, pickled: bytes, key: Key) -> Change:
         values = self._values[group]
         value = _pickled(key, values[key]) if key in values else None
-        return Change(group, pickle.dumps(key), value, self._until.get(key))
+        return Change(group, pickled, value, self._until.get(key))
 
     def _touch(self, key: Key) -> dict[Key, Any]:
         group = self._group_of(key)
@@ -178,6 +225,17 @@ class KeyedState:
         return values
 
 
+def _read(key: Key, pickled: bytes) -> Any:
+    try:
+        return pickle.loads(pickled)
+    except Exception as problem:
+        raise NotReadableError(
+            f"the value of {key!r} in the commit cannot be read ({type(problem).__name__}: {problem}): its"
+            " class must still be where it was, and read what it wrote; give the declaration another version="
+            " and a migrate= function before you remove it"
+        ) from problem
+
+
 def _pickled(key: Key, value: Any) -> bytes:
     try:
         return pickle.dumps(value)
@@ -188,6 +246,6 @@ def _pickled(key: Key, value: Any) -> bytes:
         ) from problem
 
 
-def _sorted(keys: set[Key]) -> list[Key]:
-    """The same order in every run."""
-    return sorted(keys, key=pickle.dumps)
+def _sorted(keys: set[Key]) -> list[tuple[bytes, Key]]:
+    """Each after its pickle, in the same order in every run."""
+    return sorted(((pickle.dumps(key), key) for key in keys), key=itemgetter(0))

@@ -5,12 +5,12 @@ A group is restored from its newest base and the changes after it, in the order 
 
 import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
-from penstock.epochs.entries import StateFile
+from penstock.epochs.entries import CellForm, StateFile
 from penstock.epochs.errors import LogError
 from penstock.epochs.sealed import checksum, seal, unseal
 from penstock.epochs.state import Change, Key
@@ -24,12 +24,19 @@ _FIRST: Final[_Order] = (-1, False, -1, -1)
 
 
 def write_changes(
-    storage: Storage, task: str, replica: int, attempt: int, epoch: int, changes: Sequence[Change]
+    storage: Storage,
+    task: str,
+    replica: int,
+    attempt: int,
+    epoch: int,
+    changes: Sequence[Change],
+    cells: tuple[CellForm, ...] = (),
 ) -> StateFile | None:
-    """The file of what changed up to a mark; None if nothing did."""
+    """The file of what changed up to a mark; None if nothing did. `cells` is what the task declares."""
     if not changes:
         return None
-    return _write(storage, task, replica, attempt, epoch, "changes", changes, {c.group for c in changes})
+    groups = {change.group for change in changes}
+    return _write(storage, task, replica, attempt, epoch, "changes", changes, groups, cells)
 
 
 def write_base(
@@ -40,9 +47,10 @@ def write_base(
     epoch: int,
     everything: Sequence[Change],
     groups: set[int],
+    cells: tuple[CellForm, ...] = (),
 ) -> StateFile:
     """The file of all that a replica knows of its groups."""
-    return _write(storage, task, replica, attempt, epoch, "base", everything, groups)
+    return _write(storage, task, replica, attempt, epoch, "base", everything, groups, cells)
 
 
 def read_changes(storage: Storage, file: StateFile) -> list[Change]:
@@ -56,12 +64,25 @@ def read_changes(storage: Storage, file: StateFile) -> list[Change]:
     return msgspec.msgpack.decode(content, type=list[Change])
 
 
-def restore(storage: Storage, files: Iterable[StateFile], task: str, groups: Iterable[int]) -> list[Change]:
-    """What to apply, in order, to know of these groups what the files know."""
+def restore(
+    storage: Storage,
+    files: Iterable[StateFile],
+    task: str,
+    groups: Iterable[int],
+    adapter: Callable[[StateFile], Callable[[Change], Change | None] | None] = lambda _: None,
+) -> list[Change]:
+    """What to apply, in order, to know of these groups what the files know.
+
+    `adapter` says how to change what a file has, if that is no longer what is wanted.
+    """
     wanted = set(groups)
     found: list[Change] = []
     for file, there in _sources(files, task, wanted):
-        found += [change for change in read_changes(storage, file) if change.group in there]
+        changes = [change for change in read_changes(storage, file) if change.group in there]
+        adapt = adapter(file)
+        if adapt is not None:
+            changes = [adapted for change in changes if (adapted := adapt(change)) is not None]
+        found += changes
     return found
 
 
@@ -88,18 +109,19 @@ def with_base(files: Iterable[StateFile], base: StateFile) -> tuple[StateFile, .
 def without_superseded(files: Sequence[StateFile]) -> tuple[StateFile, ...]:
     """Those of which some group has no newer base."""
     bases = _newest_bases(files)
-    return tuple(
-        file for file in files if any(_order(file) >= bases[file.task, group] for group in _groups(file))
-    )
+    return tuple(file for file in files if _is_newest(file, bases))
+
+
+def _is_newest(file: StateFile, bases: Mapping[tuple[str, int], _Order]) -> bool:
+    order = _order(file)
+    return any(order >= bases[file.task, group] for group in _groups(file))
 
 
 def _newest_bases(files: Iterable[StateFile]) -> dict[tuple[str, int], _Order]:
     """The newest base of each group of a task; of groups without one what is before all files."""
     found: dict[tuple[str, int], _Order] = defaultdict(lambda: _FIRST)
-    for file in files:
-        if file.kind == "base":
-            for group in _groups(file):
-                found[file.task, group] = max(found[file.task, group], _order(file))
+    for base in sorted((file for file in files if file.kind == "base"), key=_order):
+        found.update(dict.fromkeys(((base.task, group) for group in _groups(base)), _order(base)))
     return found
 
 
@@ -107,11 +129,12 @@ def _sources(files: Iterable[StateFile], task: str, groups: set[int]) -> list[tu
     """Files in the order of epochs, each with the groups for which it is read."""
     known = [file for file in files if file.task == task]
     bases = _newest_bases(known)
-    read: dict[StateFile, set[int]] = defaultdict(set)
+    read: dict[StateFile, set[int]] = {}
     for file in known:
-        for group in _groups(file):
-            if group in groups and _order(file) >= bases[task, group]:
-                read[file].add(group)
+        order = _order(file)
+        there = {group for group in _groups(file) if group in groups and order >= bases[task, group]}
+        if there:
+            read[file] = there
     return sorted(read.items(), key=lambda pair: _order(pair[0]))
 
 
@@ -133,6 +156,7 @@ def _write(
     kind: Literal["changes", "base"],
     changes: Sequence[Change],
     groups: set[int],
+    cells: tuple[CellForm, ...] = (),
 ) -> StateFile:
     content = msgspec.msgpack.encode(changes)
     file = StateFile(
@@ -144,6 +168,7 @@ def _write(
         groups=ranges(groups),
         size=len(content),
         checksum=checksum(content),
+        cells=cells,
     )
     if not storage.create(file.name, seal("state", STATE_VERSION, content)):
         raise LogError(f"{file.name} is there already: two processes write as one")

@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-_TEMPORARY = ".new-"
+UNFINISHED = ".new-"
+"""How the name of a file begins that is not finished."""
 
 
 class Storage(Protocol):
@@ -97,7 +98,7 @@ class LocalStorage:
 
     def names(self, directory: str) -> list[str]:
         """Without what is not finished."""
-        return [f"{directory}/{name}" for name in self._all(directory) if not name.startswith(_TEMPORARY)]
+        return [f"{directory}/{name}" for name in self._all(directory) if not name.startswith(UNFINISHED)]
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, None if there is none."""
@@ -131,7 +132,7 @@ class LocalStorage:
     def sweep(self, directory: str) -> None:
         """Remove unfinished files: a driver that is cut off and still writes one fails at its link."""
         for name in self._all(directory):
-            if name.startswith(_TEMPORARY):
+            if name.startswith(UNFINISHED):
                 self.delete(f"{directory}/{name}")
 
     def _all(self, directory: str) -> list[str]:
@@ -149,7 +150,7 @@ class LocalStorage:
     def _written(self, directory: Path, content: bytes) -> Path:
         """Under a name that nobody else has, on this host or on another that sees the same directory."""
         while True:
-            temporary = directory / f"{_TEMPORARY}{os.getpid()}-{next(self._numbers)}"
+            temporary = directory / f"{UNFINISHED}{os.getpid()}-{next(self._numbers)}"
             try:
                 self._disk.write_new(temporary, content)
             except FileExistsError:

@@ -11,13 +11,13 @@ import msgspec
 
 import penstock
 from penstock.bench.harness import Check
+from penstock.epochs.batches import Positions
 from penstock.faults import checker
 from penstock.faults.items import Numbers, Once, Pass, Witness, numbers
 from penstock.faults.row import Outcome
 from penstock.faults.victims import wait_until
 from penstock.io.schedule import Schedule
 from penstock.io.splits import split_number
-from penstock.spark.checkpoint import Positions
 from penstock.spark.job import Job
 from penstock.testing.arrivals import Arrivals, Entries
 

@@ -18,13 +18,13 @@ import numpy
 
 import penstock
 from penstock.bench.harness import Check
+from penstock.epochs.batches import Positions
 from penstock.faults import checker
 from penstock.faults.bed import END_S, HELD_S, SETTLES_S, WARM_ITEMS, Bed
 from penstock.faults.items import unchanged
 from penstock.faults.row import Outcome
 from penstock.faults.victims import wait_until
 from penstock.io.kafka_sink import ID_HEADER
-from penstock.spark.checkpoint import Positions
 from penstock.spark.job import Job
 from penstock.testing.arrivals import Entries
 from penstock.testing.kafka_broker import KafkaBroker

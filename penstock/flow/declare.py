@@ -31,7 +31,7 @@ from penstock.flow.options import (
     declared_by,
 )
 from penstock.flow.parallelism import Parallelism, fixed
-from penstock.flow.stateful import checked_state
+from penstock.flow.stateful import checked_state, checked_was
 
 DEFAULT_CONCURRENCY: Final = 20
 """How many calls of an async body are open at once if nothing is said."""
@@ -150,6 +150,7 @@ def declare_task(
         retries=checked_retries(told.get("retries", 0), where),
         defaults=tuple(setting for setting in settable if setting not in told),
         state=state,
+        was=checked_was(told.get("was"), state, where),
     )
 
 

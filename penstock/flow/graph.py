@@ -78,7 +78,7 @@ class Task:
     `concurrency` is how many calls of an async body a replica has open at once, and `ordered` whether their
     results are sent in the order of the items; a plain body has no concurrency. `catch_up_s` is the time in
     which policies should have a source read what has piled up before it. `state` is what the body declares
-    to keep, by key or by replica.
+    to keep, by key or by replica, and `was` the name under which a checkpoint may have it.
     """
 
     name: str
@@ -100,6 +100,7 @@ class Task:
     retries: Retries | None = None
     catch_up_s: float | None = None
     state: tuple[Spec, ...] = ()
+    was: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class TaskOptions(TypedDict, total=False):
     every: Duration | None
     outputs: Sequence[str] | None
     size: int | None
+    was: str | None
 
 
 KNOWN: Final = tuple(TaskOptions.__annotations__)

@@ -4,6 +4,7 @@ from typing import Final
 
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Form, Graph, Task
+from penstock.flow.names import check_name
 from penstock.state import Spec, StateError, declared
 
 COMMITTED: Final = (
@@ -41,6 +42,15 @@ def checked_state(body: object, form: Form, where: str, *, awaited: bool) -> tup
     if (body if isinstance(body, type) else type(body)).__dictoffset__ == 0:
         raise FlowError(f"{where} declares state, so its class needs a __dict__; remove its __slots__")
     return tuple(found)
+
+
+def checked_was(value: object, state: tuple[Spec, ...], where: str) -> str | None:
+    """The earlier name of a task with state."""
+    if value is None:
+        return None
+    if not state:
+        raise FlowError(f"{where}: was={value!r} is for tasks that declare state; remove it")
+    return check_name(value, f"{where}: was")
 
 
 def refuse_state_without_keys(graph: Graph) -> None:

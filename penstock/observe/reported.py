@@ -1,6 +1,7 @@
 """What the driver knows of a running flow from the reports of its workers."""
 
 import threading
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -159,6 +160,7 @@ class Reported:
         self._waiting: dict[tuple[str, int], tuple[_Process, list[QueuedChannel]]] = {}
         self._held: dict[str, ShuffleHeld] = {}
         self._refused: dict[str, Refused] = {}
+        self._died: deque[tuple[str, int]] = deque(maxlen=_LEAVING)
         self._lags: dict[str, dict[int, int]] = {}
         self._windows: list[Window] = []
         self._lock = threading.Lock()  # one thread collects reports, others look at them
@@ -206,6 +208,7 @@ class Reported:
             self._refused[executor] = report.refused
         if report.restarted is not None:
             self._past.setdefault(report.restarted.task, _Totals()).restarts += 1
+            self._died.append((report.restarted.task, report.restarted.replica))
         if report.gone is not None:
             for who in [who for who in self._living if who[:2] == (executor, report.gone)]:
                 self._leaving[who] = self._living.pop(who)
@@ -213,6 +216,13 @@ class Reported:
             while len(self._leaving) > _LEAVING:
                 for worker in self._leaving.pop(next(iter(self._leaving))).values():
                     self._past.setdefault(worker.task, _Totals()).add(worker)
+
+    def take_died(self) -> list[tuple[str, int]]:
+        """Workers that died since the last call, by task and replica."""
+        with self._lock:
+            died = [*self._died]
+            self._died.clear()
+        return died
 
     def all_gone(self) -> None:
         """Every process is gone, also those whose executor can tell nobody."""

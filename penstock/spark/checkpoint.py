@@ -12,27 +12,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
 from pyspark.sql import SparkSession
 
 from penstock import processes
+from penstock.epochs.batches import Positions, decode_positions
 from penstock.flow.errors import FlowError
 from penstock.spark.directory import Directory
 from penstock.wire.orders import Position
 
-POSITIONS_VERSION = 2
 _OWNER = ".penstock-owner"
 _PREFIX = "penstock-checkpoint-"
 
 Splits = Mapping[str, Mapping[str, Position]]
 """Positions by the name of the source, then by the name of the split."""
-
-
-class Positions(msgspec.Struct, frozen=True):
-    """Where all splits stand, as `offsets/N` holds it."""
-
-    version: int
-    sources: dict[str, dict[str, Position]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,27 +77,13 @@ def check_sources(flow: str, address: str, known: Splits, declared: Splits) -> N
 
 
 def _decoded(directory: Directory, name: str) -> Positions:
-    """Spark's file: a line with its version, a line of its own, then a line for each source of the query."""
-    file = f"{directory.address}/{name}"
     try:
-        text = directory.text(name)
-        if text is None:
-            raise ValueError("it is missing, though its batch is committed")
-        lines = text.splitlines()
-        if len(lines) < 3 or not lines[0].startswith("v"):
-            raise ValueError("it is cut off")
-        content = msgspec.json.decode(lines[2])
-        if isinstance(content, dict) and "version" not in content:
-            raise ValueError("its positions are of an older format, which this version does not read")
-        positions = msgspec.convert(content, Positions)
-        if positions.version != POSITIONS_VERSION:
-            raise ValueError(f"its positions are of version {positions.version}, not {POSITIONS_VERSION}")
+        return decode_positions(directory.text(name))
     except ValueError as problem:
         raise FlowError(
-            f"the checkpoint file {file} cannot be used: {problem};"
+            f"the checkpoint file {directory.address}/{name} cannot be used: {problem};"
             " restore it, or begin with a new checkpoint directory"
         ) from None
-    return positions
 
 
 class TemporaryCheckpoint:

@@ -9,6 +9,16 @@ _SHORTEST_MS = 1_000  # a boundary takes some tenths of a second
 _LONGEST_MS = 12 * 3_600_000  # well below the trigger, which would cut a batch off
 
 
+_MOST_KEPT = 90  # Spark forgets its own after 100
+
+
+def kept_commits(keep: int) -> int:
+    """How many commits a flow can go back to."""
+    if not 1 <= keep <= _MOST_KEPT:
+        raise FlowError(f"keep_commits={keep} is not between 1 and {_MOST_KEPT}; choose a number within")
+    return keep
+
+
 def commit_ms(commit: Duration | None, *, has_checkpoint: bool) -> float:
     """The longest time between two commits; None is the default, which depends on who may need them."""
     default = _WITH_CHECKPOINT if has_checkpoint else _WITHOUT

@@ -1,5 +1,6 @@
 """How a run of a flow begins on its checkpoint: at the start, and again after a failure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import cloudpickle
@@ -11,7 +12,7 @@ from penstock.spark.bridge import Beginning, Bridge
 from penstock.spark.checkpoint import Committed, check_sources, committed
 from penstock.spark.reading import Reading
 from penstock.spark.session import all_slots
-from penstock.spark.state_place import committed_state, state_place
+from penstock.spark.state_place import cautious, committed_state, state_place
 from penstock.wire.orders import Plan, Switches
 
 
@@ -27,13 +28,25 @@ class Launcher:
     checkpoint: str
     is_resumable: bool
     plan: Plan
+    keep_commits: int
+    drop_state: tuple[str, ...] = ()
 
-    def launch(self, layout: Layout, switches: Switches) -> Committed:
-        """Begin after the last commit, which is returned; refused if the flow lacks a source it knows."""
+    def launch(
+        self, layout: Layout, switches: Switches, died: Sequence[tuple[str, int]] | None = None
+    ) -> Committed:
+        """Begin after the last commit, which is returned; refused if the flow lacks a source it knows.
+
+        `died` are the workers whose death ended it before, None if it did not run before.
+        """
         known = committed(self.spark, self.checkpoint)
         check_sources(self.flow, self.checkpoint, known.sources, self.reading.starts)
         self.reading.follow(known.sources)
-        place = state_place(self.spark, self.checkpoint, self.plan.graph, known.batch)
+        graph = self.plan.graph
+        place = state_place(
+            self.spark, self.checkpoint, graph, known.batch, self.keep_commits, self.drop_state
+        )
+        if place is not None:
+            place = cautious(place, graph, known.batch, died)
         self.bridge.plan = cloudpickle.dumps(replace(self.plan, state=place))
         beginning = Beginning(self.reading, known.batch + 1, self.commit_ms, self.checkpoint)
         self.bridge.start(layout, switches, beginning)

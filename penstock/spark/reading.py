@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from penstock.epochs.batches import POSITIONS_VERSION, Positions
 from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout
 from penstock.io.protocol import GrowingSource
 from penstock.io.splits import dealt
-from penstock.spark.checkpoint import POSITIONS_VERSION, Positions, Splits
+from penstock.spark.checkpoint import Splits
 from penstock.wire.ids import check_distinct
 from penstock.wire.orders import Position
 

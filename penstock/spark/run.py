@@ -5,7 +5,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from penstock.control.control_plan import (
 from penstock.control.status import IN_CHECKPOINT
 from penstock.dashboard.server import dashboard_address
 from penstock.durations import Duration
+from penstock.epochs.boundary import KEEP
 from penstock.flow.errors import FlowError
 from penstock.flow.flow import Flow
 from penstock.flow.graph import Graph
@@ -37,7 +38,7 @@ from penstock.operate.opened import accept_commands
 from penstock.spark.bridge import Bridge
 from penstock.spark.changes import measuring_interval_s, sampling_share
 from penstock.spark.checkpoint import TemporaryCheckpoint, checkpoint_address
-from penstock.spark.commits import commit_ms
+from penstock.spark.commits import commit_ms, kept_commits
 from penstock.spark.discovery import Discovery
 from penstock.spark.failure_words import first_words
 from penstock.spark.holding import hold
@@ -47,7 +48,7 @@ from penstock.spark.reading import Reading
 from penstock.spark.restarts import MOST, Restarts
 from penstock.spark.session import all_slots, session
 from penstock.spark.slots import BOOK
-from penstock.spark.state_place import state_root
+from penstock.spark.state_place import start_from, state_root
 from penstock.spark.supervisor import Supervisor
 from penstock.wire.orders import Plan, Switches
 from penstock.wire.routes import routes
@@ -65,6 +66,9 @@ def run(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     commit: Duration | None = None,
+    from_commit: int | None = None,
+    keep_commits: int = KEEP,
+    drop_state: Sequence[str] = (),
     sampling: float = 0.1,
     measure_every: Duration = "1 s",
     dead_letters: str | os.PathLike[str] | None = None,
@@ -83,8 +87,11 @@ def run(
 
     `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. One driver at
     a time holds it. `commit` is the longest time between two commits (default: 30 s with a checkpoint, 10 min
-    without). `sampling` is the share of items that is measured, `measure_every` the time between two reports
-    of a worker. `dead_letters` is the directory for items of tasks with on_error="dead_letter" (default:
+    without). `from_commit` is the batch of an older commit to start from (`penstock checkpoint list`); later
+    ones are put aside, into a checkpoint of their own. The last `keep_commits` can be gone back to.
+    `drop_state` names tasks, or "TASK.NAME", whose state in the checkpoint is not wanted any more.
+    `sampling` is the share of items that is measured, `measure_every` the time between two reports of a
+    worker. `dead_letters` is the directory for items of tasks with on_error="dead_letter" (default:
     dead_letters/FLOW here).
 
     A flow that Spark or the machine ended is started again at its last commit, at most `restarts` times in
@@ -103,6 +110,9 @@ def run(
     graph = flow.graph()
     share, measure_every_s = sampling_share(sampling), measuring_interval_s(measure_every)
     between_ms = commit_ms(commit, has_checkpoint=checkpoint is not None)
+    keep = kept_commits(keep_commits)
+    if from_commit is not None and checkpoint is None:
+        raise FlowError("from_commit= needs the checkpoint= that has the commit")
     asked = plan_for(
         graph,
         between_ms / 1000,
@@ -132,7 +142,7 @@ def run(
         kept = undo.enter_context(ExitStack())  # until the flow is over
         claim = BOOK.claim(run_id, graph.name, layout.slots, all_slots(spark), needs)
         kept.callback(claim.free)
-        place = None
+        place, notices = None, list[str]()
         if checkpoint is None:
             temporary = TemporaryCheckpoint()
             kept.callback(temporary.remove)
@@ -141,11 +151,22 @@ def run(
             address = checkpoint_address(checkpoint)
             place = hold(spark, address, graph.name)
             kept.callback(place.release)
+            if from_commit is not None and (aside := start_from(spark, address, from_commit)) is not None:
+                notices.append(f"commits after batch {from_commit} were put aside, into {aside}")
         committed = state_root(spark, address) is not None
         refuse_moving_state(graph, committed=committed)
         bridge = Bridge(spark, graph.name, cloudpickle.dumps(plan), sys.executable, _python_path())
         launcher = Launcher(
-            spark, bridge, graph.name, reading, round(between_ms), address, checkpoint is not None, plan
+            spark,
+            bridge,
+            graph.name,
+            reading,
+            round(between_ms),
+            address,
+            checkpoint is not None,
+            plan,
+            keep,
+            tuple(drop_state),
         )
         undo.callback(bridge.close, 0)
         switches = Switches(
@@ -176,7 +197,7 @@ def run(
             supervisor.tell,
         ).start()
     job = Job(supervisor, claim, between_ms / 1000)
-    for notice in [] if switches.exact else what_is_lost(graph):
+    for notice in [*notices, *([] if switches.exact else what_is_lost(graph))]:
         job.tell(notice)
     _accompany(job, asked, metrics, dashboard)
     supervisor.when_over(accept_commands(job, run_id))

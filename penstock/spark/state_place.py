@@ -1,16 +1,22 @@
 """Where the state of tasks is committed: in the checkpoint, if all workers see its files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from pyspark.sql import SparkSession
 
-from penstock.epochs.boundary import IN_CHECKPOINT, Place, begin
+from penstock.epochs.boundary import IN_CHECKPOINT, Place, begin, epoch_of
+from penstock.epochs.copying import go_back
 from penstock.epochs.errors import LogError
+from penstock.epochs.killers import caution
 from penstock.epochs.looking import Kept, look
+from penstock.epochs.migration import Asked, forms_of
 from penstock.epochs.storage import LocalStorage
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Graph
 from penstock.spark.directory import Directory
+from penstock.state import declared
 
 
 def state_root(spark: SparkSession, address: str) -> Path | None:
@@ -20,19 +26,52 @@ def state_root(spark: SparkSession, address: str) -> Path | None:
     return local / IN_CHECKPOINT if local is not None and is_here else None
 
 
-def state_place(spark: SparkSession, address: str, graph: Graph, batch: int) -> Place | None:
+def state_place(
+    spark: SparkSession, address: str, graph: Graph, batch: int, keep: int, dropped: Sequence[str]
+) -> Place | None:
     """Begin an attempt after that batch; None if no task has state, or nobody could commit it."""
     tasks = [task.name for task in graph.tasks if task.state]
     root = state_root(spark, address)
     if root is None or (not tasks and not root.exists()):
         return None
     try:
-        return begin(LocalStorage(root), str(root), batch, tasks)
+        return begin(LocalStorage(root), str(root), batch, _asked(graph, dropped), keep)
     except LogError as problem:
         raise FlowError(
             f"the state in the checkpoint {address} cannot be used: {problem}, or begin with a new checkpoint"
             " directory"
         ) from None
+
+
+def _asked(graph: Graph, dropped: Sequence[str]) -> Asked:
+    kept = [task for task in graph.tasks if task.state]
+    return Asked(
+        tasks=tuple(task.name for task in kept),
+        forms={task.name: forms_of(declared(task.body)) for task in kept},
+        was={task.name: task.was for task in kept if task.was is not None},
+        dropped=tuple(dropped),
+    )
+
+
+def cautious(place: Place, graph: Graph, batch: int, died: Sequence[tuple[str, int]] | None) -> Place:
+    """The same for workers that go carefully, if some have died (None: the flow did not run before)."""
+    names = [task.name for task in graph.tasks]
+    found = caution(Path(place.root), epoch_of(batch), died or (), names, again=died is not None)
+    return msgspec.structs.replace(place, caution=found)
+
+
+def start_from(spark: SparkSession, address: str, batch: int) -> str | None:
+    """Make an older commit the last one; where later ones were put, None if there are none."""
+    local = Directory(spark, address).local
+    if local is None:
+        raise FlowError(
+            f"{address} is not on this machine: a flow can start from an older commit only where it is"
+        )
+    try:
+        aside = go_back(local, batch)
+    except LogError as problem:
+        raise FlowError(str(problem)) from None
+    return None if aside is None else str(aside)
 
 
 def committed_state(spark: SparkSession, address: str, task: str) -> list[Kept]:

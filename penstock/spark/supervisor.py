@@ -236,16 +236,19 @@ class Supervisor:
 
     def _start_again(self, why: str) -> str | None:
         """What is in the way, or None if the flow runs."""
-        began_s = time.monotonic()
+        began_s, died = time.monotonic(), list[tuple[str, int]]()
         self.tell(f"it is started again at its last commit: {why}")
         while (wait_s := self.restarts.wait_s()) is not None:
             self.bridge.close(_CLOSE_MS)
+            with contextlib.suppress(Py4JJavaError):
+                self._monitor.collect()
+            died += self.reported.take_died()
             self.reported.all_gone()
             if not self._patience.wait(wait_s) or not self._await_slots():
                 return "it was stopped before it could be started again"
             self.restarts.tried()
             try:
-                known = self._launcher.launch(self.board.layout, self.board.switches)
+                known = self._launcher.launch(self.board.layout, self.board.switches, died)
             except (FlowError, Py4JJavaError, PySparkException) as problem:
                 self.tell(f"it could not be started again: {first_words(str(problem))}")
                 continue

@@ -268,7 +268,10 @@ class BatchRunner(Runner):
 def runner_of(host: Host, name: str, loop: CallLoop | None = None) -> Runner:
     """A replica of a task, of the kind that its form asks for."""
     kind = ItemRunner if host.plan.graph.task(name).batch_size is None else BatchRunner
-    return kind(host, name, loop)
+    runner = kind(host, name, loop)
+    if host.page is not None:
+        runner.go_carefully(host.page)
+    return runner
 
 
 def _checked(returned: object, count: int, form: str) -> Sequence[Any]:

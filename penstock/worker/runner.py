@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from penstock.epochs.killers import Page, digest_of
 from penstock.flow.sequences import places
 from penstock.wire.codecs import CodecError, Unread
 from penstock.wire.envelope import Envelope, Tag
@@ -63,6 +64,8 @@ class Host(NamedTuple):
     timed: Timed | None = None
     now_ns: Callable[[], int] = time.monotonic_ns
     sleep: Callable[[float], None] = time.sleep
+    page: Page | None = None
+    """Where to show the item that is at work, if workers have died."""
 
 
 class Runner(ABC):
@@ -99,6 +102,7 @@ class Runner(ABC):
         self.state = store_of(graph, self.task, self.context, host.now_ns, ahead_ns=ahead_ns)
         """What the task declares to keep."""
         self._place = place
+        self._number = [task.name for task in graph.tasks].index(name)
         self._keeper: StateKeeper | None = None
         if self.task.kind != "source":
             gathers = self.task.latency_kind == "read_write"
@@ -114,6 +118,9 @@ class Runner(ABC):
                 self._body = Body(self.task, self.context, self._out, settle=loop.settle)
                 self.calls = self._calls(loop, timed)
             self.late_sink = self._body.late_sink if self.task.kind == "sink" else None
+
+    def go_carefully(self, page: Page) -> None:  # noqa: B027 - not all of them can
+        """Show the items it is at in this page; one that takes many at once shows none."""
 
     @abstractmethod
     def link(self, stream: OutStream) -> Callable[[Any], None]:
@@ -286,6 +293,29 @@ class ItemRunner(Runner):
             except Exception as problem:  # noqa: BLE001 - users' code may raise anything
                 self.failures.item_failed(items[index], problem)
                 start = index + 1
+
+    def go_carefully(self, page: Page) -> None:
+        """Show each item before it is touched, and put those aside that are condemned, until a commit."""
+        caution = None if self._place is None else self._place.caution
+        if caution is None or self.task.kind == "source" or self.calls is not None:
+            return
+        step, context, number = self._body.step, self.context, self._number
+        condemned = {bytes.fromhex(digest) for digest in caution.condemned.get(self.task.name, ())}
+
+        def carefully(item: Any) -> object:
+            if context.batch != caution.batch or (digest := digest_of(item)) is None:
+                return step(item)
+            if digest in condemned:
+                words = "workers have ended at this item three times"
+                self.failures.item_killed(item, words, self.task.on_error)
+                return None
+            before = page.show(number, digest)
+            try:
+                return step(item)
+            finally:
+                page.show_again(before)
+
+        self._body.step = carefully
 
     def link(self, stream: OutStream) -> Callable[[Any], None]:
         """What hands an item to this task; what it sends stems from that item."""

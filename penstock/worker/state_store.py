@@ -36,7 +36,7 @@ class StateStore:
         ahead_ns: int | None = None,
     ) -> None:
         """`ahead_ns`: by how much times in the state are ahead of the clock; None if nothing is committed."""
-        parts = tuple(parts)
+        self.parts = parts = tuple(parts)
         self._ahead_ns = ahead_ns or 0
         self._of_replica = -1 - context.replica
         self._task = task.name
@@ -45,11 +45,15 @@ class StateStore:
         self._now_ns = now_ns
         self._timers = {part.name: part.method for part in parts if isinstance(part, Timer)}
         self._replicated = {part.name: part for part in parts if isinstance(part, PerReplica)}
-        self._ends = any(isinstance(part, Cell) and part.ttl_ms is not None for part in parts)
+        self._with_end = {p.name for p in parts if isinstance(p, Cell) and p.ttl_ms is not None}
         self.undoes = task.on_error != "fail" or task.retries is not None
         self._tracked = ahead_ns is not None
         self._key: Hashable = _NOTHING
         self._group = self._of_replica
+        # Of the group of the key that is at work, for cells without an end: the way of most of them.
+        self._values: dict[Any, Any] | None = None
+        self._touched: set[Any] = set()
+        self._windows: dict[int, tuple[dict[Any, Any], set[Any]]] = {}
         self.clear()
 
     # What the task sees
@@ -65,6 +69,13 @@ class StateStore:
 
     def read(self, cell: Cell[Any]) -> Any:
         """The value of a cell, a new one if it has none."""
+        values = self._values
+        if values is not None and cell.is_plain:
+            entry = (cell.name, self._key)
+            found = values.get(entry, _NOTHING)
+            if found is not _NOTHING:
+                self._touched.add(entry)
+                return found
         entry = self._entry(cell.name)
         found = self._state.get(entry, _NOTHING)
         if found is _NOTHING:
@@ -78,7 +89,13 @@ class StateStore:
 
     def write(self, cell: Cell[Any], value: Any) -> None:
         """Give a cell a value."""
-        self._state.put(self._entry(cell.name), value, self._until(cell))
+        values = self._values
+        if values is not None and cell.is_plain:
+            entry = (cell.name, self._key)
+            values[entry] = value
+            self._touched.add(entry)
+        else:
+            self._state.put(self._entry(cell.name), value, self._until(cell))
 
     def forget(self, name: str) -> None:
         """A cell has no value any more, a timer no time."""
@@ -104,12 +121,17 @@ class StateStore:
 
     def turn_to(self, item: Any) -> None:
         """This item is at work. By a stream without a key it comes only to tasks without state of keys."""
-        assert self._context.input is not None, "an item comes by a stream"
-        key_of = self._keys.get(self._context.input)
+        key_of = self._keys.get(self._context.input)  # type: ignore[arg-type] # an item comes by a stream
         if key_of is None:
             self.leave()
+            return
+        key = self._key = key_of(item)
+        group = self._group = key_group(key)
+        window = self._windows.get(group)
+        if window is None:
+            self._turn_to(key)
         else:
-            self._turn_to(key_of(item))
+            self._values, self._touched = window
 
     def undone(self) -> AbstractContextManager[None]:
         """What is written inside counts if nothing raises."""
@@ -117,7 +139,14 @@ class StateStore:
 
     def leave(self) -> None:
         """No item is at work."""
-        self._key, self._group = _NOTHING, self._of_replica
+        self._key = _NOTHING
+        self._group = self._of_replica
+        self._values = None
+
+    def _close_windows(self) -> None:
+        """What was looked into is done with: another batch begins, or groups change."""
+        self._windows = {}
+        self.leave()
 
     @property
     def next_timer_ns(self) -> int | None:
@@ -133,17 +162,19 @@ class StateStore:
 
     def clear(self) -> None:
         """All groups are here, and nothing is known of them."""
+        self._close_windows()
         self._alarms = Alarms()
         groups = [self._of_replica, *range(KEY_GROUPS)]
         self._state = KeyedState(groups, self._group_of, tracked=self._tracked)
 
     def own_only(self, groups: Sequence[int]) -> None:
         """The other groups are of other replicas; at first all are here."""
-        owned = set(groups)
-        self._state.hand_over([group for group in range(KEY_GROUPS) if group not in owned])
+        self._close_windows()
+        self._state.own_only([self._of_replica, *groups])
 
     def hand_over(self, groups: Sequence[int]) -> Handed:
         """Give groups away."""
+        self._close_windows()
         return self._state.hand_over(groups)
 
     def take_over(self, handed: Handed) -> None:
@@ -168,15 +199,18 @@ class StateStore:
 
     def take_changes(self) -> list[Change]:
         """What has changed since the last call."""
+        self._close_windows()
         return self._state.take_changes()
 
     def everything(self) -> list[Change]:
         """All that is known."""
+        self._close_windows()
         return self._state.everything()
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Take in what files have of the groups that are here."""
         self._state.apply(changes)
+        self._state.end_only(lambda entry: entry[0] in self._with_end)  # type: ignore[index]
         self._set_alarms()
 
     def apply_of_replicas(self, changes: Iterable[Change], before: int, now: int) -> None:
@@ -210,9 +244,17 @@ class StateStore:
 
     def _turn_to(self, key: Hashable) -> None:
         """Of this key is what the task reads and writes from now on."""
-        self._key, self._group = key, key_group(key)
-        if self._ends:
+        self._key = key
+        group = self._group = key_group(key)
+        if self._with_end:
             self._state.expire(self._time_ns())
+        window = None if self.undoes else self._state.window(group)
+        if window is None:
+            self._values = None
+            return
+        self._values, self._touched = window
+        if not self._with_end:  # else something may expire with each item
+            self._windows[group] = window
 
     def _time_of(self, entry: Any) -> int | None:
         """Of a timer; None if it was cancelled, or is with another replica now."""
@@ -244,27 +286,34 @@ class StateStore:
 class Stateful:
     """The body of a task, with the state of its item at hand."""
 
-    __slots__ = ("_body", "_store")
+    __slots__ = ("_process", "_store", "_turn_to", "_undoes", "_write")
 
     def __init__(self, store: StateStore, body: Any) -> None:
         self._store = store
-        self._body = body
+        self._turn_to = store.turn_to
+        self._undoes = store.undoes
+        self._process = getattr(body, "process", None)
+        self._write = getattr(body, "write", None)
 
     def process(self, item: Any, out: Any) -> None:
         """Take an item, and send what comes of it."""
-        self._run(item, self._body.process, item, out)
+        assert self._process is not None, "it has been looked at when the flow was declared"
+        self._turn_to(item)
+        if self._undoes:
+            with self._store.undone():
+                self._process(item, out)
+        else:
+            self._process(item, out)
 
     def write(self, item: Any) -> None:
         """Take an item."""
-        self._run(item, self._body.write, item)
-
-    def _run(self, item: Any, method: Callable[..., Any], *arguments: Any) -> None:
-        self._store.turn_to(item)
-        if self._store.undoes:
+        assert self._write is not None, "it has been looked at when the flow was declared"
+        self._turn_to(item)
+        if self._undoes:
             with self._store.undone():
-                method(*arguments)
+                self._write(item)
         else:
-            method(*arguments)
+            self._write(item)
 
 
 def store_of(

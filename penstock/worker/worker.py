@@ -6,10 +6,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 
+from penstock.epochs.killers import Page
 from penstock.wire.codecs import coder_of
 from penstock.wire.envelope import Envelope, EnvelopeError, decode
 from penstock.wire.frames import (
@@ -81,7 +83,10 @@ class Worker:
         if graph.task(order.task).concurrency is not None:
             task_time = self._outbox.task_time
             self._loop = CallLoop(waiting_loop(task_time), task_time, inbox, self._timed)
-        host = Host(plan, self._outbox, self._fail, self._timed)
+        page = None
+        if plan.state is not None and plan.state.caution is not None:
+            page = Page(Path(plan.state.root), order.task, order.replica)
+        host = Host(plan, self._outbox, self._fail, self._timed, page=page)
         self._head = runner_of(host, order.task, self._loop)
         self._calls = self._head.calls
         self._outbox.streams = list(self._head.streams)

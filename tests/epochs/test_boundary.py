@@ -14,16 +14,18 @@ from hypothesis import strategies as st
 
 import penstock
 from penstock import state
-from penstock.epochs.boundary import Place, begin, read_parts
+from penstock.epochs.boundary import KEEP, Place, begin, read_parts, state_at
 from penstock.epochs.errors import LogError
+from penstock.epochs.migration import Asked
 from penstock.epochs.state import NotPicklableError
-from penstock.epochs.storage import LocalStorage
+from penstock.epochs.storage import Disk, LocalStorage, Storage, SystemDisk
 from penstock.flow.graph import Graph
 from penstock.wire.keys import key_group, owner
 from penstock.worker.context import Context
 from penstock.worker.outbox import Outbox
 from penstock.worker.state_keeper import StateKeeper
 from penstock.worker.state_store import StateStore, store_of
+from tests.epochs.crashing_disk import LOSSES, Crash, CrashingDisk
 
 
 class Items:
@@ -64,10 +66,17 @@ def graph_of() -> Graph:
 GRAPH = graph_of()
 
 
+class Quick(SystemDisk):
+    """Does not wait for the disk: only a host that crashes would tell."""
+
+    def sync(self, path: Path) -> None:
+        pass
+
+
 class Replica:
     """What a worker process has of a replica, without the process."""
 
-    def __init__(self, place: Place, number: int, replicas: int, batch: int) -> None:
+    def __init__(self, storage: Storage, place: Place, number: int, replicas: int, batch: int) -> None:
         self.context = Context("kept", "counts", number, Outbox(lambda _: None, number, with_ids=False))
         self.context.input = "items->counts"
         store = store_of(GRAPH, GRAPH.task("counts"), self.context, lambda: 0, ahead_ns=0)
@@ -75,22 +84,23 @@ class Replica:
         self.store: StateStore = store
         self.body = Counts()
         self.work = store.bind(self.body)
-        self.keeper = StateKeeper(place, store, "counts", number, replicas)
+        self.keeper = StateKeeper(place, store, "counts", number, replicas, storage=storage)
         self.keeper.restore(batch)
 
 
 class World:
     """A flow on one checkpoint, with an oracle of what is committed."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, disk: Disk | None = None) -> None:
         self.root = root
+        self.storage = LocalStorage(root, disk or Quick())
         self.batch = 0
         self.committed: tuple[Counter[int], int] = (Counter(), 0)
         self.start(1)
 
     def start(self, replicas: int) -> None:
-        self.place = begin(LocalStorage(self.root), str(self.root), self.batch - 1, ["counts"])
-        self.replicas = [Replica(self.place, n, replicas, self.batch) for n in range(replicas)]
+        self.place = begin(self.storage, str(self.root), self.batch - 1, Asked(("counts",)))
+        self.replicas = [Replica(self.storage, self.place, n, replicas, self.batch) for n in range(replicas)]
         self.seen, self.total = Counter(self.committed[0]), self.committed[1]
         self.check()
 
@@ -111,18 +121,18 @@ class World:
     def replace(self, number: int) -> None:
         """At the beginning of a batch: another process."""
         number %= len(self.replicas)
-        self.replicas[number] = Replica(self.place, number, len(self.replicas), self.batch)
+        self.replicas[number] = Replica(self.storage, self.place, number, len(self.replicas), self.batch)
 
     def rescale(self, replicas: int) -> None:
         """At the beginning of a batch: some processes are kept, and some are new."""
         kept = self.replicas[:replicas]
         for number, replica in enumerate(self.replicas):
             replica.keeper = StateKeeper(
-                self.place, replica.store, "counts", number, replicas, replica.keeper
+                self.place, replica.store, "counts", number, replicas, replica.keeper, self.storage
             )
             replica.keeper.restore(self.batch)
         added = range(len(kept), replicas)
-        self.replicas = [*kept, *(Replica(self.place, n, replicas, self.batch) for n in added)]
+        self.replicas = [*kept, *(Replica(self.storage, self.place, n, replicas, self.batch) for n in added)]
 
     def check(self) -> None:
         found: Counter[int] = Counter()
@@ -160,7 +170,7 @@ def test_a_start_finds_what_was_committed_last(
                 world.take(item)
         elif step == "crash":
             with contextlib.suppress(LogError):
-                begin(LocalStorage(world.root), str(world.root), world.batch - 1, [])
+                begin(LocalStorage(world.root), str(world.root), world.batch - 1, Asked(()))
             world.start(value)
         elif step == "crash at the end":
             world.end_batch(is_committed=False)
@@ -176,21 +186,23 @@ def test_a_start_finds_what_was_committed_last(
 
 def test_files_do_not_pile_up(tmp_path: Path) -> None:
     world = World(tmp_path)
-    for number in range(100):
+    for number in range(60):
         world.take(number % 5)
         world.end_batch(is_committed=True)
     storage = LocalStorage(tmp_path)
     assert len(storage.names("state")) <= 2 * 16
-    assert len(read_parts(storage)) == 2
-    for replicas in (3, 1, 3, 1, 3, 1):
+    assert len(read_parts(storage)) == 1 + KEEP
+    for replicas in (3, 1, 3, 1):
         world.rescale(replicas)
         world.take(2)
-        world.end_batch(is_committed=True)
-        world.end_batch(is_committed=True)
-    assert len([name for name in storage.names("state") if "-00000-" in name]) <= 2
-    world.start(3)
+        for _ in range(3 + KEEP):
+            world.end_batch(is_committed=True)
+    assert {part.replica for part in read_parts(storage)} == {0}
+    assert all("-00000-" in name for name in storage.names("state"))
+    for _ in range(5):
+        world.start(3)
     assert len(storage.names("state")) <= 16
-    assert len(storage.names("log")) == 1
+    assert len(storage.names("log")) <= 2
 
 
 def test_timers_are_part_of_it(tmp_path: Path) -> None:
@@ -237,7 +249,72 @@ def test_state_that_nobody_would_read_is_refused(tmp_path: Path) -> None:
     world.end_batch(is_committed=True)
     storage = LocalStorage(tmp_path)
     with pytest.raises(LogError, match='state of task "counts", which the flow does not have'):
-        begin(storage, str(tmp_path), 0, ["others"])
-    begin(storage, str(tmp_path), 0, ["counts", "others"])
-    with pytest.raises(LogError, match="state is of epoch 1, but only 0 batches are committed"):
-        begin(storage, str(tmp_path), -1, ["counts"])
+        begin(storage, str(tmp_path), 0, Asked(("others",)))
+    begin(storage, str(tmp_path), 0, Asked(("counts", "others")))
+    begin(storage, str(tmp_path), 0, Asked(("counts",)), keep=1)
+    with pytest.raises(LogError, match="state is kept from epoch 1 on, but only 0 batches are committed"):
+        begin(storage, str(tmp_path), -1, Asked(("counts",)))
+
+
+def test_older_commits_are_kept_over_starts_and_can_be_begun_with(tmp_path: Path) -> None:
+    world, storage = World(tmp_path), LocalStorage(tmp_path)
+    seen = [world.committed]
+    for number, replicas in enumerate((1, 2, 2, 3)):
+        world.start(replicas)
+        for item in range(number, 10):
+            world.take(item)
+        world.end_batch(is_committed=True)
+        seen.append(world.committed)
+    with pytest.raises(LogError, match="state is kept from epoch"):
+        state_at(storage, 0)
+    for epoch in (3, 2):  # two and three commits back, then on from there
+        world.batch, world.committed = epoch, seen[epoch]
+        world.start(2)
+        world.take(5)
+        world.end_batch(is_committed=True)
+        world.start(1)
+
+
+def lived(world: World) -> None:
+    """Commits of bases and of changes, one that Spark does not confirm, starts with other replicas."""
+    for item in (1, 14):
+        world.take(item)
+        world.end_batch(is_committed=True)
+    world.take(3)
+    world.end_batch(is_committed=False)
+    world.start(2)
+    world.take(4)
+    world.end_batch(is_committed=True)
+
+
+def begun(world: World, disk: Disk) -> World:
+    """Made here, so that there is something to look at if it crashes in the first start."""
+    world.__init__(Path("/c/epochs"), disk)  # type: ignore[misc]
+    return world
+
+
+def test_a_crash_at_any_file_operation_leaves_the_newest_commit_whole() -> None:
+    counting = CrashingDisk()
+    lived(World(Path("/c/epochs"), counting))
+    for at in range(1, counting.calls + 1):
+
+        def crash(number: int, at: int = at) -> None:
+            if number == at:
+                raise Crash
+
+        disk = CrashingDisk(crash)
+        world = World.__new__(World)
+        with pytest.raises(Crash):
+            lived(begun(world, disk))
+        disk.crash(LOSSES[at % len(LOSSES)])
+        world.storage = LocalStorage(world.root, disk)  # what a process remembers went with it
+        world.start(1)  # compares all of it with the oracle
+
+
+def test_parts_that_are_gone_are_no_older_state(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.take(4)
+    world.end_batch(is_committed=True)
+    (tmp_path / "parts" / "000000000001-00000-counts").unlink()
+    with pytest.raises(LogError, match="no state of epoch 1, after batch 0, is kept in parts"):
+        world.start(1)

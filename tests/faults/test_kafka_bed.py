@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.epochs.batches import Positions
 from penstock.faults import checker
 from penstock.faults.kafka_bed import (
     ORDERS,
@@ -14,7 +15,6 @@ from penstock.faults.kafka_bed import (
     entries_of,
     ids_mixed_up,
 )
-from penstock.spark.checkpoint import Positions
 from penstock.wire.ids import origin_of
 from penstock.wire.orders import Position
 

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock import Out, state
+from penstock.epochs.commits import usable_commits
+from penstock.epochs.looking import look
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, numbered, wait_for_items
 
@@ -141,3 +143,55 @@ def test_state_goes_with_its_keys_when_replicas_change_while_the_flow_runs(
     assert job.metrics().restarts == 0
     assert len({replica for kind, replica, _ in rows if kind == "taken"}) > 2
     assert sum(kept.value for kept in job.state("counts") if kept.name == "taken") == COUNT
+
+
+def test_a_flow_goes_back_to_an_older_commit_and_puts_later_ones_aside(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    flow = ps.Flow("back")
+    keyed = flow.source(numbered(COUNT, rate=200), name="numbers").by_key(last_digit)
+    keyed.task(Counts(None, 0), name="counts").sink(collector, name="out")
+    place = tmp_path / "checkpoint"
+    assert ps.run(flow, checkpoint=place, commit="1 s", keep_commits=5).await_termination(60)
+    last = look(place)
+    older = usable_commits(place)[0].batch
+    assert older < last.batch
+    with pytest.raises(ps.FlowError, match=r"has no commit 99 to start from: it is not there; there are "):
+        ps.run(flow, checkpoint=place, from_commit=99)
+    before = len(collector.items())
+    notices: list[str] = []
+    job = ps.run(flow, checkpoint=place, commit="1 s", from_commit=older, on_notice=notices.append)
+    assert job.await_termination(60)
+    again = collector.items()[before:]
+    assert 0 < len(again) <= before, "what came after that commit, and nothing else"
+    seen = {kept.key: kept.value for kept in job.state("counts") if kept.name == "seen"}
+    assert seen == dict.fromkeys(range(10), COUNT // 10)
+    (aside,) = (place / "aside").iterdir()
+    assert any(f"after batch {older} were put aside, into {aside}" in words for words in notices)
+    assert look(aside).kept == last.kept
+
+
+class Killed(Counts):
+    """Dies at one item each time."""
+
+    def process(self, item: Item, out: Out[Counted]) -> None:
+        if item.index == 120:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().process(item, out)
+
+
+def test_an_item_that_kills_goes_the_way_of_on_error_though_there_is_state(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    flow = ps.Flow("killed")
+    keyed = flow.source(numbered(COUNT, rate=400), name="numbers").by_key(last_digit)
+    counts = keyed.task(Killed(None, 0), name="counts", on_error="dead_letter", parallelism=2)
+    counts.sink(collector, name="out")
+    job = ps.run(flow, commit="1 s", dead_letters=tmp_path / "letters")
+    assert job.await_termination(90)
+    expected = {digit: COUNT // 10 - (digit == 0) for digit in range(10)}
+    assert highest(collector.items(), "seen") == expected
+    assert job.metrics().tasks["counts"].dead_lettered == 1
+    assert job.metrics().restarts == 3
+    (letter,) = [line for file in (tmp_path / "letters").rglob("*") if file.is_file() for line in file.open()]
+    assert "workers have ended at this item three times" in letter

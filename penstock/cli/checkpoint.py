@@ -1,0 +1,160 @@
+"""`penstock checkpoint`: the commits of a checkpoint, whether they are whole, copies, fewer of them."""
+
+import json
+import os
+import shutil
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from penstock.cli.errors import FAILED, user_errors
+from penstock.epochs.batches import remove_earlier
+from penstock.epochs.boundary import KEEP, epoch_of, keep_commits
+from penstock.epochs.checking import check as check_files
+from penstock.epochs.commits import Commit, commits_of, keys_of, storage_of, usable_commits
+from penstock.epochs.copying import ASIDE, copy_checkpoint
+from penstock.epochs.errors import LogError
+from penstock.flow.errors import FlowError
+from penstock.sizes import format_size
+from penstock.spark.hold_by_lock import LockHold
+from penstock.spark.holder import new_holder
+
+app = typer.Typer(help="Look at a checkpoint on this machine, check, copy or prune it.", no_args_is_help=True)
+
+Place = Annotated[Path, typer.Argument(help="The directory of a checkpoint, on this machine.")]
+
+
+@app.command("list")
+def list_commits(
+    checkpoint: Place,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each commit.")] = False,
+) -> None:
+    """Show the commits from which a flow can start, the newest last; keys are unpickled to be counted."""
+    with user_errors(Console(stderr=True)):
+        try:
+            known = commits_of(checkpoint)
+            usable = [commit for commit in known if commit.problem is None]
+            rows = [(commit, keys_of(checkpoint, commit)) for commit in usable]
+        except LogError as problem:
+            raise FlowError(str(problem)) from None
+        if as_json:
+            for commit, keys in rows:
+                typer.echo(json.dumps(_row(commit, keys)))
+            return
+        console = Console()
+        console.print(_table(rows))
+        if not usable or usable[-1] is not known[-1]:
+            raise FlowError(f"the newest commit, {known[-1].batch}, cannot be used: {known[-1].problem}")
+        for aside in _asides(checkpoint):
+            console.print(f"put aside: {aside}", soft_wrap=True, highlight=False)
+
+
+@app.command("check")
+def check(checkpoint: Place) -> None:
+    """Read all files that commits need: exit code 1 and words if one is missing, torn, damaged or foreign."""
+    with user_errors(Console(stderr=True)):
+        try:
+            found = check_files(checkpoint)
+        except LogError as refused:
+            raise FlowError(str(refused)) from None
+    for problem in found.problems:
+        typer.echo(problem)
+    whole = ", ".join(str(commit.batch) for commit in found.commits) or "none"
+    typer.echo(f"commits that are whole: {whole}")
+    if found.unused:
+        typer.echo(f"files that no commit needs: {len(found.unused)} (a start, or prune, removes them)")
+    if found.problems:
+        raise typer.Exit(FAILED)
+
+
+@app.command("copy")
+def copy(
+    checkpoint: Place,
+    target: Annotated[Path, typer.Argument(help="A directory that is not there yet.")],
+    commit: Annotated[
+        int | None, typer.Option(metavar="BATCH", help="The last commit to copy; the newest if left out.")
+    ] = None,
+) -> None:
+    """Copy a checkpoint, also while its flow runs: completely, or not at all."""
+    with user_errors(Console(stderr=True)):
+        try:
+            copied = copy_checkpoint(checkpoint, target, commit=commit)
+        except LogError as problem:
+            raise FlowError(str(problem)) from None
+    typer.echo(f"{target} has the commits {', '.join(map(str, copied))}")
+
+
+@app.command("prune")
+def prune(
+    checkpoint: Place,
+    keep: Annotated[int, typer.Option(min=1, help="How many of the newest commits to keep.")] = KEEP,
+    aside: Annotated[bool, typer.Option("--aside", help="Remove also what was put aside.")] = False,
+) -> None:
+    """Remove older commits and files that nobody needs; refused while a flow runs there."""
+    with user_errors(Console(stderr=True)):
+        if not checkpoint.is_dir():
+            raise FlowError(f"{checkpoint} is no directory")
+        hold = LockHold(checkpoint, new_holder("penstock checkpoint prune", [os.getpid()]))
+        before = _bytes_in(checkpoint)
+        try:
+            _prune(checkpoint, keep)
+            for place in _asides(checkpoint) if aside else []:
+                shutil.rmtree(place)
+        except LogError as problem:
+            raise FlowError(str(problem)) from None
+        finally:
+            hold.release()
+    left = ", ".join(str(commit.batch) for commit in usable_commits(checkpoint))
+    freed = before - _bytes_in(checkpoint)
+    typer.echo(f"commits that are left: {left}; {format_size(freed)} are free again")
+
+
+def _prune(checkpoint: Path, keep: int) -> None:
+    known = commits_of(checkpoint)
+    newest = known[-1]
+    if newest.problem is not None:
+        raise LogError(
+            f"the newest commit, {newest.batch}, cannot be used, so nothing is removed: {newest.problem}"
+        )
+    kept = [commit for commit in known if commit.problem is None][-keep:]
+    storage = storage_of(checkpoint)
+    if storage.names("log"):
+        keep_commits(storage, [epoch_of(commit.batch) for commit in kept], is_still=True)
+    remove_earlier(checkpoint, kept[0].batch - 1)  # Spark looks at the one before its last, too
+
+
+def _asides(checkpoint: Path) -> list[Path]:
+    return sorted(path for path in (checkpoint / ASIDE).glob("*") if not path.name.startswith("."))
+
+
+def _bytes_in(checkpoint: Path) -> int:
+    """On the disk: a file with two names is there once."""
+    found = {
+        (s.st_dev, s.st_ino): s.st_size
+        for s in (file.stat() for file in checkpoint.rglob("*") if file.is_file())
+    }
+    return sum(found.values())
+
+
+def _table(rows: list[tuple[Commit, dict[str, int]]]) -> Table:
+    table = Table(title="commits, by the number of their batch")
+    for column in ("commit", "time", "state", "tasks with state", "keys"):
+        table.add_column(column, justify="right" if column in ("commit", "state", "keys") else "left")
+    for commit, keys in rows:
+        tasks = ", ".join(f"{task} x {replicas}" for task, replicas in commit.replicas.items())
+        size = format_size(commit.size)
+        table.add_row(str(commit.batch), _time(commit), size, tasks or "none", f"{sum(keys.values()):,}")
+    return table
+
+
+def _row(commit: Commit, keys: dict[str, int]) -> dict[str, object]:
+    tasks = {name: {"replicas": count, "keys": keys[name]} for name, count in commit.replicas.items()}
+    return {"commit": commit.batch, "time": _time(commit), "bytes": commit.size, "tasks": tasks}
+
+
+def _time(commit: Commit) -> str:
+    return datetime.fromtimestamp(commit.time_s).astimezone().isoformat(" ", "seconds")

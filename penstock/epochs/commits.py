@@ -1,0 +1,112 @@
+"""The commits that a checkpoint on this machine has, what of them can be used, and which files they need."""
+
+import pickle
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.epochs.batches import COMMITS, OFFSETS, committed_batches, positions_problem
+from penstock.epochs.boundary import IN_CHECKPOINT, StateAt, epoch_of, state_at
+from penstock.epochs.errors import LogError
+from penstock.epochs.log import name_of
+from penstock.epochs.retention import missing
+from penstock.epochs.state import Change
+from penstock.epochs.state_files import restore
+from penstock.epochs.storage import LocalStorage
+from penstock.wire.keys import KEY_GROUPS
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A batch that Spark has committed; `state` is None where no task of the flow had any."""
+
+    batch: int
+    time_s: float
+    state: StateAt | None
+    problem: str | None
+    """Why a flow cannot start from it, in words."""
+
+    @property
+    def replicas(self) -> dict[str, int]:
+        """Of each task with state."""
+        return {} if self.state is None else self.state.entry.pools
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that its state is made of; other commits may share them."""
+        return 0 if self.state is None else sum(file.size for file in self.state.entry.files)
+
+    @property
+    def needs(self) -> list[str]:
+        """Names of files that it is made of, in the directory of state."""
+        if self.state is None:
+            return []
+        origin = [] if self.state.origin is None else [name_of(self.state.origin)]
+        return [*origin, *self.state.parts, *(file.name for file in self.state.entry.files)]
+
+
+def storage_of(checkpoint: Path) -> LocalStorage:
+    """Where its state is."""
+    return LocalStorage(checkpoint / IN_CHECKPOINT)
+
+
+def commits_of(checkpoint: Path) -> list[Commit]:
+    """All that Spark knows of, in order. Those whose files went long ago have a problem."""
+    batches = committed_batches(checkpoint)
+    if not batches:
+        raise LogError(f"{checkpoint} has no commit: it is no checkpoint, or nothing was committed there yet")
+    storage = storage_of(checkpoint)
+    has_state = bool(storage.names("log"))
+    return [_commit(checkpoint, batch, storage if has_state else None) for batch in batches]
+
+
+def usable_commits(checkpoint: Path) -> list[Commit]:
+    """Those from which a flow can start."""
+    return [commit for commit in commits_of(checkpoint) if commit.problem is None]
+
+
+def find_commit(checkpoint: Path, batch: int) -> Commit:
+    """The commit of a batch; a `LogError` that names the others if a flow cannot start from it."""
+    known = commits_of(checkpoint)
+    found = next((commit for commit in known if commit.batch == batch), None)
+    if found is not None and found.problem is None:
+        return found
+    why = "it is not there" if found is None else found.problem
+    usable = ", ".join(str(commit.batch) for commit in known if commit.problem is None) or "none"
+    raise LogError(f"{checkpoint} has no commit {batch} to start from: {why}; there are {usable}")
+
+
+def keys_of(checkpoint: Path, commit: Commit) -> dict[str, int]:
+    """How many keys each task has. Keys are unpickled."""
+    if commit.state is None:
+        return {}
+    entry, storage = commit.state.entry, storage_of(checkpoint)
+    return {task: len(_keys(restore(storage, entry.files, task, range(KEY_GROUPS)))) for task in entry.pools}
+
+
+def _keys(changes: Iterable[Change]) -> set[Hashable]:
+    alive: dict[bytes, bool] = {}
+    for change in changes:
+        alive[change.key] = change.value is not None
+    return {pickle.loads(entry)[1] for entry, is_alive in alive.items() if is_alive}
+
+
+def _commit(checkpoint: Path, batch: int, storage: LocalStorage | None) -> Commit:
+    file = checkpoint / COMMITS / str(batch)
+    try:
+        time_s = file.stat().st_mtime
+    except FileNotFoundError:
+        return Commit(batch, 0.0, None, f"{COMMITS}/{batch} has just been removed")
+    problem = positions_problem(checkpoint, batch)
+    if problem is None and batch > 0 and not (checkpoint / OFFSETS / str(batch - 1)).exists():
+        why_not = f"{OFFSETS}/{batch - 1}, which Spark needs too, is not kept any more"
+        return Commit(batch, time_s, None, why_not)
+    if storage is None:
+        return Commit(batch, time_s, None, problem)
+    try:
+        state = state_at(storage, epoch_of(batch))
+    except LogError as why:
+        return Commit(batch, time_s, None, problem or str(why))
+    if problem is None and (gone := missing(storage, state.entry)):
+        problem = f"{gone[0]} is missing, though the commit names it; restore it"
+    return Commit(batch, time_s, state, problem)

@@ -1,0 +1,110 @@
+"""A copy of a checkpoint: complete or not at all, also while a flow commits there.
+
+It is made beside its name, synced, and renamed. What a flow removes meanwhile belongs to commits that are no
+longer kept: then the copy begins anew.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from penstock.epochs.batches import COMMITS, OFFSETS, committed_batches, files_of, remove_later
+from penstock.epochs.boundary import IN_CHECKPOINT
+from penstock.epochs.commits import Commit, commits_of, find_commit, storage_of, usable_commits
+from penstock.epochs.errors import LogError
+from penstock.epochs.log import indices, name_of
+
+ASIDE: Final = "aside"
+_TRIES: Final = 5
+
+
+def copy_checkpoint(checkpoint: Path, target: Path, *, commit: int | None = None) -> list[int]:
+    """Copy all commits from which a flow can start, or one and those before it; which they are.
+
+    The newest must be whole, or the one that is named.
+    """
+    if target.exists():
+        raise LogError(f"{target} is there already; give a directory that is not")
+    for tried in range(1, _TRIES + 1):
+        newest = find_commit(checkpoint, commits_of(checkpoint)[-1].batch if commit is None else commit)
+        chosen = [found for found in usable_commits(checkpoint) if found.batch <= newest.batch]
+        try:
+            _copy(checkpoint, target, _files(checkpoint, chosen), linked=False)
+        except FileNotFoundError as problem:
+            if tried == _TRIES:
+                raise LogError(f"{problem.filename} is missing; was it removed meanwhile?") from None
+            continue
+        return [found.batch for found in chosen]
+    raise AssertionError("the last try returns or raises")
+
+
+def go_back(checkpoint: Path, batch: int) -> Path | None:
+    """Make a commit the last one; where the later ones are now, a checkpoint of its own. None: it was last.
+
+    Nobody else may use the checkpoint meanwhile. Should this end half way, the commits that are still there
+    are whole, and what was put aside is complete or not there.
+    """
+    find_commit(checkpoint, batch)
+    later = [known for known in committed_batches(checkpoint) if known > batch]
+    if not later:
+        return None
+    aside = _free_name(checkpoint / ASIDE / f"batches-{later[0]}-to-{later[-1]}")
+    _copy(checkpoint, aside, _files(checkpoint, commits_of(checkpoint)), linked=True)
+    remove_later(checkpoint, batch)
+    return aside
+
+
+def _files(checkpoint: Path, commits: Iterable[Commit]) -> Iterator[str]:
+    """Names of all files of a checkpoint that these commits need, Spark's last."""
+    chosen, storage = [*commits], storage_of(checkpoint)
+    yield from (name for name in ("metadata", ".metadata.crc") if (checkpoint / name).exists())
+    names = [name for commit in chosen for name in commit.needs]
+    # All entries: attempts are numbered by the newest, and those before say whose the parts are.
+    names += [name_of(index) for index in indices(storage)]
+    yield from dict.fromkeys(f"{IN_CHECKPOINT}/{name}" for name in names)
+    batches = {commit.batch for commit in chosen}
+    for directory, wanted in (
+        (OFFSETS, batches | {batch - 1 for batch in batches}),
+        (COMMITS, batches),
+    ):
+        for batch in sorted(wanted):
+            yield from (f"{directory}/{file.name}" for file in files_of(checkpoint / directory, batch))
+
+
+def _copy(checkpoint: Path, target: Path, names: Iterable[str], *, linked: bool) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        for kind in (OFFSETS, COMMITS):
+            (made / kind).mkdir()
+        for name in names:
+            file = made / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if linked:
+                file.hardlink_to(checkpoint / name)
+            else:
+                shutil.copy2(checkpoint / name, file)
+                _sync(file)
+        for directory in (made, *(path for path in made.rglob("*") if path.is_dir())):
+            _sync(directory)
+        made.rename(target)
+        _sync(target.parent)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _free_name(wanted: Path) -> Path:
+    numbered = (wanted.with_name(f"{wanted.name}-{number}") for number in range(2, 10_000))
+    return next(path for path in (wanted, *numbered) if not path.exists())
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

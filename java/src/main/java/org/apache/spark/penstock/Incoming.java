@@ -16,6 +16,7 @@ final class Incoming {
 
   private final Link link;
   private final int id;
+  private final int shuffle;
   private final Inbox.Channel<Object> inbox;
   private final int roomBytes;
   private final LargeRows largeRows;
@@ -26,15 +27,27 @@ final class Incoming {
   private int filled;
   private int inboxBytes;
   private int owedBytes;
+  private long receivedBytes; // this and what follows are of the connection's thread
+  private long toldReceivedBytes = -1;
+  private long toldLoadBytes;
+  private boolean isWatched;
   private int askedBytes;
   private int grantedBytes;
   private long largeBytes;
   private boolean ended;
   private boolean closed;
 
-  Incoming(Link link, int id, Inbox.Channel<Object> inbox, int roomBytes, LargeRows largeRows, TaskWatch watch) {
+  Incoming(
+      Link link,
+      int id,
+      int shuffle,
+      Inbox.Channel<Object> inbox,
+      int roomBytes,
+      LargeRows largeRows,
+      TaskWatch watch) {
     this.link = link;
     this.id = id;
+    this.shuffle = shuffle;
     this.inbox = inbox;
     this.roomBytes = roomBytes;
     this.largeRows = largeRows;
@@ -64,6 +77,14 @@ final class Incoming {
         end();
       }
       case Frames.ASK -> ask(frame.getInt());
+      case Frames.WATCH -> {
+        if (isWatched) {
+          throw new Violation("a second question for what waits");
+        }
+        isWatched = true;
+        link.watch(this);
+        tellLoad();
+      }
       case Frames.BROKEN -> fail("a task of executor " + link.peer() + " that sends here has failed");
       default -> throw new Violation("a message of kind " + kind + " from a writer");
     }
@@ -109,6 +130,7 @@ final class Incoming {
     int bytes = content.length;
     partial = null;
     content = null;
+    receivedBytes += bytes;
     synchronized (this) {
       if (closed) {
         return;
@@ -149,7 +171,7 @@ final class Incoming {
         return;
       }
     }
-    largeRows.ask(this, bytes, this::grant);
+    largeRows.ask(this, shuffle, bytes, this::grant);
   }
 
   /** There is room for the row that was asked for, and nothing else is on its way. */
@@ -195,10 +217,20 @@ final class Incoming {
       }
     }
     if (large) {
-      largeRows.release(bytes);
+      largeRows.release(shuffle, bytes);
     }
     if (wanted > 0) {
-      largeRows.ask(this, wanted, this::grant);
+      largeRows.ask(this, shuffle, wanted, this::grant);
+    }
+  }
+
+  /** In the connection's thread, so that what was received is before the reader or was taken by it. */
+  void tellLoad() {
+    long loadBytes = inbox.load();
+    if (loadBytes != toldLoadBytes || receivedBytes != toldReceivedBytes) {
+      toldLoadBytes = loadBytes;
+      toldReceivedBytes = receivedBytes;
+      link.send(link.frame(Frames.LOAD, id, 8 + 8).writeLong(loadBytes).writeLong(receivedBytes));
     }
   }
 
@@ -213,7 +245,7 @@ final class Incoming {
       largeBytes = 0;
     }
     if (bytes > 0) {
-      largeRows.release(bytes);
+      largeRows.release(shuffle, bytes);
     }
   }
 

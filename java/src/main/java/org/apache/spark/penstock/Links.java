@@ -68,10 +68,10 @@ public final class Links implements AutoCloseable {
     try {
       return context.createServer(
           address, 0, List.of(new AuthServerBootstrap(conf, secrets), new Doorkeeper()));
-    } catch (RuntimeException unable) {
+    } catch (Exception unable) { // Netty throws what it does not declare
       clients.close();
       context.close();
-      throw unable;
+      throw new IllegalStateException(unable.getMessage(), unable);
     }
   }
 

@@ -128,7 +128,7 @@ if __name__ == "__main__":
     told = []
     conf = {SHUFFLE: LINKS, "spark.penstock.shuffle.address": "192.0.2.1"}
     job = ps.run(flow, master="local-cluster[2,3,1024]", conf=conf, on_notice=told.append)
-    ended = job.await_termination(60)
+    ended = job.await_termination(90)
     exact = Counter(collector.items()) == Counter(expected(300))
     print(json.dumps({"ended": ended, "exact": exact, "told": told}))
     collector.close()

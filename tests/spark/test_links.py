@@ -425,7 +425,7 @@ def test_one_that_cannot_listen_says_so_and_leaves_no_threads(ends: Ends) -> Non
     channel = Channel(ends)
     before = threads()
     for _ in range(5):
-        with pytest.raises(Py4JJavaError, match="IllegalStateException.*Cannot assign requested address"):
+        with pytest.raises(Py4JJavaError, match=r"IllegalStateException.*Cannot assign requested address"):
             ends.links("3", "s3cret", at="192.0.2.1")
     wait_for(lambda: threads() <= before + 2)
     channel.put(9)

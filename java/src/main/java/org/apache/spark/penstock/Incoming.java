@@ -27,15 +27,16 @@ final class Incoming {
   private int filled;
   private int inboxBytes;
   private int owedBytes;
-  private long receivedBytes; // this and what follows are of the connection's thread
-  private long toldReceivedBytes = -1;
-  private long toldLoadBytes;
-  private boolean isWatched;
   private int askedBytes;
   private int grantedBytes;
   private long largeBytes;
   private boolean ended;
   private boolean closed;
+  // What the writer is told, of the connection's thread alone.
+  private long receivedBytes;
+  private long toldReceivedBytes = -1;
+  private long toldLoadBytes;
+  private boolean isWatched;
 
   Incoming(
       Link link,

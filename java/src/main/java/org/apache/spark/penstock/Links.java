@@ -181,8 +181,8 @@ public final class Links implements AutoCloseable {
       }
       call.complete(made);
       return made;
-    } catch (IOException | InterruptedException | RuntimeException failed) {
-      calls.remove(peer, call); // before others hear of it, who then call themselves
+    } catch (Throwable failed) { // whatever it is, or others would wait in vain
+      calls.remove(peer, call); // before they hear of it, and call themselves
       call.completeExceptionally(failed);
       throw failed;
     } finally {

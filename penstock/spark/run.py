@@ -185,8 +185,7 @@ def run(
     _log.info(
         "flow %s: run %s on %s, %d task slots", graph.name, run_id, spark.sparkContext.master, layout.slots
     )
-    if (why := bridge.shuffle_problem()) is not None:
-        supervisor.tell(f"Penstock's shuffle between executors cannot be used, Spark's own is: {why}")
+    supervisor.tell_of_the_shuffle()
     if (look_every_s := reading.look_every_s) is not None:
         Discovery(
             reading,

@@ -75,6 +75,7 @@ class Supervisor:
         self._patience = Patience()
         self._moving = threading.Lock()
         self._taken: JobFailed | None = None
+        self._told_of_shuffle: str | None = None
         self._monitor = Monitor(
             self.bridge,
             self.reported,
@@ -257,6 +258,7 @@ class Supervisor:
             self.restarts.over(outage)
             took_s = outage.ended_s - began_s
             self.tell(f"it runs again after {took_s:.1f} s, {outage.replayed:,} items are replayed")
+            self.tell_of_the_shuffle()
             return None
         return self.restarts.too_many()
 
@@ -283,6 +285,13 @@ class Supervisor:
     def _read_once(self) -> int:
         """Items that sources have read, each counted once, as far as their workers have reported."""
         return sum(self._items_in(sources=True).values()) - self.restarts.replayed
+
+    def tell_of_the_shuffle(self) -> None:
+        """That it is Spark's own between executors where it was not chosen, once."""
+        why = self.bridge.shuffle_problem()
+        if why is not None and why != self._told_of_shuffle:
+            self._told_of_shuffle = why
+            self.tell(f"Penstock's shuffle between executors cannot be used, Spark's own is: {why}")
 
     def tell(self, notice: str) -> None:
         """Somebody must hear of it: the logger, and whoever asked for notices."""

@@ -111,3 +111,38 @@ def test_rows_go_over_our_connections_and_strangers_stop_nothing(tmp_path: Path)
         "executor 1 has closed 1 connecti",
     ]
     assert result["queues"] == ["0", "1"], "what waits before tasks is known"
+
+
+UNABLE = """
+import json, sys
+from collections import Counter
+import penstock as ps
+from penstock.flow.spark_conf import LINKS, SHUFFLE
+from penstock.testing.collector import Collector
+from tests.spark.items import expected, numbered
+
+if __name__ == "__main__":
+    collector = Collector(sys.argv[1])
+    flow = ps.Flow("unable")
+    flow.source(numbered(300, rate=1000), name="numbers").sink(collector, name="out", parallelism=2)
+    told = []
+    conf = {SHUFFLE: LINKS, "spark.penstock.shuffle.address": "192.0.2.1"}
+    job = ps.run(flow, master="local-cluster[2,3,1024]", conf=conf, on_notice=told.append)
+    ended = job.await_termination(90)
+    exact = Counter(collector.items()) == Counter(expected(300))
+    print(json.dumps({"ended": ended, "exact": exact, "told": told}))
+    collector.close()
+"""
+
+
+def test_executors_that_cannot_listen_use_sparks_shuffle_and_say_why(tmp_path: Path) -> None:
+    """The first try finds it out, the second goes another way."""
+    result = ran(UNABLE, tmp_path)
+    assert result["ended"]
+    assert result["exact"]
+    began, ran_again, notice = result["told"]
+    assert " cannot listen on 192.0.2.1 (" in began
+    assert ran_again.startswith("it runs again")
+    assert notice.startswith("Penstock's shuffle between executors cannot be used, Spark's own is: executor ")
+    assert " cannot listen on 192.0.2.1 (" in notice
+    assert notice.endswith("; spark.penstock.shuffle.address is where executors listen")

@@ -17,7 +17,7 @@ from penstock.spark.build_bridge import JAR, pyspark_home
 HOST = "127.0.0.1"
 ROOM = 1000
 GREETING = struct.pack(">IB", 0x50454E31, 0)
-OPEN, CREDIT, ROW, MORE, ASK, END = 1, 2, 11, 12, 13, 14
+OPEN, CREDIT, ROW, MORE, ASK, END, WATCH = 1, 2, 11, 12, 13, 14, 16
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -58,8 +58,9 @@ class Ends:
         self.writing = self.links("1", "s3cret", 10_000)
         self.reading = self.links("2", "s3cret", 10_000)
 
-    def links(self, name: str, secret: str, large_bytes: int = 0) -> Any:
-        return self.ours.Links(name, HOST, self.conf, self.ours.ShuffleSecret.holding(secret), large_bytes)
+    def links(self, name: str, secret: str, large_bytes: int = 0, at: str = HOST) -> Any:
+        secrets = self.ours.ShuffleSecret.holding(secret)
+        return self.ours.Links(name, HOST, at, self.conf, secrets, large_bytes)
 
     def close(self) -> None:
         self.writing.close()
@@ -111,17 +112,22 @@ def ends(jvm: Any) -> Iterator[Ends]:
 class Channel:
     """A channel from one of the two ends to the other, with its writer and its inbox."""
 
-    def __init__(self, ends: Ends, shuffle: int = 1, writers: int = 1) -> None:
+    def __init__(self, ends: Ends, shuffle: int = 1, map_id: int = 7, inbox: Any = None) -> None:
         self.ends = ends
         self.watch = ends.watch()
-        self.inbox = ends.inbox(writers)
-        self.outlet = ends.writing.register(shuffle, 7, 1)[0]
-        link = ends.reading.to("1", HOST, ends.writing.port())
-        self.incoming = link.open(shuffle, 7, 0, ends.channel(self.inbox), ROOM, self.watch)
+        self.inbox = ends.inbox(1) if inbox is None else inbox
+        self.outlet = ends.writing.register(shuffle, map_id, 1)[0]
+        self.link = ends.reading.to("1", HOST, ends.writing.port())
+        self.incoming = self.link.open(shuffle, map_id, 0, ends.channel(self.inbox), ROOM, self.watch)
         self.sink = self.outlet.sink(self.watch)
 
     def put(self, number: int, size: int = 16) -> None:
         self.sink.put(0, self.ends.row(number, size), self.watch)
+
+    def hears_of_failure(self) -> bool:
+        """Whether the writer knows, when it writes, that nobody reads."""
+        self.put(0)
+        return bool(self.watch.hasFailed())
 
     def take(self) -> int | None:
         """The number of the next row; its room is given back."""
@@ -182,7 +188,7 @@ def waits(call: Callable[[], None]) -> Callable[[], bool]:
 
 def test_large_rows_are_asked_for_and_take_turns(ends: Ends) -> None:
     """10,000 bytes for all of them; one that is larger than that gets through alone, in parts."""
-    first, second = Channel(ends, 1), Channel(ends, 2)
+    first, second = Channel(ends), Channel(ends, map_id=8)
     large = ends.reading.largeRows()
     first.put(1, 8000)
     wait_for(lambda: large.usedBytes() == 8000)
@@ -301,9 +307,10 @@ def test_wrong_messages_of_who_knows_the_secret_close_its_connection_only(
         [struct.pack(">biqii", ROW, 1, 0, 1, 16) + bytes(24)],
         [struct.pack(">biq", MORE, 1, 0) + bytes(16)],
         [struct.pack(">bii", ASK, 1, 16)],
+        [struct.pack(">bi", WATCH, 1)] * 2,
         [struct.pack(">biqii", ROW, 1, 0, 1, 32) + bytes(16), struct.pack(">biq", END, 1, 1)],
     ],
-    ids=["replayed", "skipped", "no room", "fields", "too much", "more", "asked", "end"],
+    ids=["replayed", "skipped", "no room", "fields", "too much", "more", "asked", "watched", "end"],
 )
 def test_a_writer_that_breaks_the_rules_fails_its_readers_and_nobody_else(
     ends: Ends, said: list[bytes]
@@ -376,3 +383,97 @@ def test_room_that_is_given_back_while_more_is_asked_for_is_counted_once(ends: E
         assert channel.take() == number
     writer.join(20)
     assert ends.refused() == refused
+
+
+def test_rows_before_a_task_leave_room_for_what_it_makes_of_them(ends: Ends) -> None:
+    """All room is taken by rows of one shuffle, whose readers wait until they have sent on over another."""
+    large = ends.reading.largeRows()
+    before, beside, behind = Channel(ends, 1), Channel(ends, 1, map_id=8), Channel(ends, 2)
+    before.put(1, 10_000)
+    waiting = waits(lambda: beside.put(2, 8000))
+    wait_for(lambda: large.waiting() == 1)
+    behind.put(3, 8000)
+    assert behind.take() == 3
+    assert waiting(), "more of the same shuffle waits for its turn"
+    assert before.take() == 1
+    wait_for(lambda: not waiting())
+    assert beside.take() == 2
+    assert (large.usedBytes(), large.waiting()) == (0, 0)
+
+
+def test_nothing_of_tasks_that_are_over_stays_on_a_connection(ends: Ends) -> None:
+    """Whichever side ends first, and whether it ended well."""
+    well, writer_first, reader_first = Channel(ends, 1), Channel(ends, 2), Channel(ends, 3)
+    back = ends.writing.to("2", HOST, ends.reading.port())
+    assert (well.link.channels(), back.channels()) == (3, 3)
+    well.sink.end()
+    well.sink.awaitEnded(well.watch)
+    writer_first.outlet.close()
+    wait_for(writer_first.watch.hasFailed)
+    reader_first.incoming.close()
+    wait_for(reader_first.hears_of_failure)
+    for channel in (well, writer_first, reader_first):
+        channel.incoming.close()
+        channel.outlet.close()
+    assert (well.link.channels(), back.channels()) == (0, 0)
+
+
+def test_one_that_cannot_listen_says_so_and_leaves_no_threads(ends: Ends) -> None:
+    def threads() -> int:
+        return int(ends.jvm.java.lang.Thread.getAllStackTraces().size())
+
+    channel = Channel(ends)
+    before = threads()
+    for _ in range(5):
+        with pytest.raises(Py4JJavaError, match=r"IllegalStateException.*Cannot assign requested address"):
+            ends.links("3", "s3cret", at="192.0.2.1")
+    wait_for(lambda: threads() <= before + 2)
+    channel.put(9)
+    assert channel.take() == 9
+
+
+def cannot_be_reached(links: Any, port: int) -> None:
+    with pytest.raises(Py4JJavaError, match="cannot be reached"):
+        links.to("1", HOST, port)
+
+
+def test_a_caller_that_fails_does_not_fail_those_who_wait_for_it(ends: Ends) -> None:
+    """Its task may have been ended meanwhile: they call themselves."""
+    with socket.create_server((HOST, 0)) as silent:
+        port = silent.getsockname()[1]
+        failing = waits(lambda: cannot_be_reached(ends.reading, port))
+        caller, _ = silent.accept()
+        found: list[Any] = []
+        other = waits(lambda: found.append(ends.reading.to("1", HOST, ends.writing.port())))
+        assert failing()
+        assert other(), "one calls for both"
+        caller.close()
+    wait_for(lambda: not failing() and not other())
+    assert [link.channels() for link in found] == [0]
+    assert ends.reading.open() == 1
+
+
+def test_a_writer_knows_what_is_before_a_reader_in_another_executor(ends: Ends) -> None:
+    """Its own rows at once, those of others soon, and what was taken before room is given back."""
+    one = Channel(ends, inbox=ends.inbox(2))
+    other = Channel(ends, map_id=8, inbox=one.inbox)
+    assert (one.sink.load(), other.sink.load()) == (0, 0)
+    one.put(1, 64)
+    assert one.sink.load() == 64
+    wait_for(lambda: other.sink.load() == 64)
+    other.put(2, 128)
+    assert other.sink.load() == 192
+    wait_for(lambda: one.sink.load() == 192)
+    assert one.take() == 1
+    wait_for(lambda: (one.sink.load(), other.sink.load()) == (128, 128))
+
+
+def test_memory_of_a_shuffle_that_is_over_is_not_taken_any_more(ends: Ends) -> None:
+    """A writer in the executor of a reader that has failed may put one more row."""
+    bridge = ends.jvm.org.penstock.bridge
+    memory = bridge.ShuffleMemory(10_000)
+    share = memory.share()
+    channel = ends.inbox(1).channel(bridge.Sender(share, 0))
+    share.close()
+    assert not channel.put("nobody reads it", 5 * ROOM, 0)
+    assert memory.heldBytes() == 0

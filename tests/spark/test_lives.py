@@ -72,22 +72,37 @@ def test_killed_while_starting_running_or_ending(
     finished(job, collector, {"dies": 1})
 
 
-def test_killed_with_a_backlog_in_a_later_batch(spark: SparkSession, collector: Collector) -> None:
+def test_killed_with_a_backlog_in_a_later_batch(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
     """What was acknowledged in the batch before must not count for this one, which has fewer envelopes."""
     flow = ps.Flow("later")
     source = flow.source(numbered(COUNT, rate=600), name="numbers")
-    source.map(takes_2_ms, name="slow").sink(collector, name="out")
+    source.task(Slow(tmp_path / "at work"), name="slow").sink(collector, name="out")
     job = ps.run(flow)
     wait_for(lambda: len(collector.items()) > 1200)
     job.boundary()
     wait_for(lambda: len(collector.items()) > 1400)
-    os.kill(job.metrics().tasks["slow"].processes[0], signal.SIGKILL)
+    os.kill(int((tmp_path / "at work").read_text()), signal.SIGKILL)
     finished(job, collector, {"slow": 1})
 
 
-def takes_2_ms(item: Item) -> Item:
-    time.sleep(0.002)
-    return item
+class Slow:
+    """Takes 2 ms for an item, and says which process is at work.
+
+    Its replica may go to another executor with a batch, and the worker it had before lives for some seconds.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.known = False
+
+    def process(self, item: Item, out: Any) -> None:
+        if not self.known:
+            self.place.write_text(str(os.getpid()))
+            self.known = True
+        time.sleep(0.002)
+        out(item)
 
 
 def test_killed_while_it_closes_because_it_is_no_longer_active(

@@ -27,6 +27,10 @@ class FakeBridge:
         self.is_local = False
         self.drains = True
         self.dies_in_drain = 0
+        self.problem: str | None = None
+
+    def shuffle_problem(self) -> str | None:
+        return self.problem
 
     def start(self) -> None:
         self.is_active = True
@@ -154,6 +158,16 @@ def test_a_query_that_dies_in_the_drain_is_started_again_as_often_as_it_takes() 
     assert drained is not None
     assert lived.launcher.launches == 2
     assert lived.supervisor.restarts.count == 2
+
+
+def test_that_sparks_shuffle_is_used_after_a_restart_is_told_once() -> None:
+    """An executor that came later may have no connections to the others."""
+    lived = Lived()
+    lived.bridge.dies_in_drain = 2
+    lived.bridge.problem = "executor 3 cannot listen"
+    lived.supervisor.stop(30)
+    words = "Penstock's shuffle between executors cannot be used, Spark's own is: executor 3 cannot listen"
+    assert lived.notices.count(words) == 1
 
 
 def test_an_outage_is_waited_for_by_stop_and_ended_by_abandon() -> None:

@@ -40,6 +40,11 @@ public final class Inbox<T> {
       return inbox.put(this, content, bytes, timeoutMs);
     }
 
+    /** What the reader has before it, of all its writers. */
+    public long load() {
+      return inbox.load();
+    }
+
     /** The writer has no more. */
     public void end() {
       inbox.ended();

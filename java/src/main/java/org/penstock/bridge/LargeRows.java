@@ -1,17 +1,22 @@
 package org.penstock.bridge;
 
 import java.util.ArrayDeque;
+import java.util.HashMap;
 import java.util.Iterator;
+import java.util.Map;
 
 /**
  * Room in this process for rows that are larger than a channel: they are asked for before they are sent, and served in the
- * order in which they were asked for. One that is larger than all of the room gets it alone.
+ * order in which they were asked for. One that is larger than all of the room gets it alone. A shuffle that holds nothing gets
+ * its first one however little is left: without that, rows before a task could take all room that the task needs to send
+ * what it made of them, and nothing would ever move.
  */
 public final class LargeRows {
-  private record Request(Object owner, int bytes, Runnable granted) {}
+  private record Request(Object owner, int shuffle, int bytes, Runnable granted) {}
 
   private final long mostBytes;
   private final ArrayDeque<Request> waiting = new ArrayDeque<>();
+  private final Map<Integer, Long> usedByShuffle = new HashMap<>(); // only those that hold some
   private long usedBytes;
 
   public LargeRows(long mostBytes) {
@@ -19,17 +24,18 @@ public final class LargeRows {
   }
 
   /** Calls `granted` as soon as there is room, at once if there is. */
-  public void ask(Object owner, int bytes, Runnable granted) {
+  public void ask(Object owner, int shuffle, int bytes, Runnable granted) {
     synchronized (this) {
-      waiting.add(new Request(owner, bytes, granted));
+      waiting.add(new Request(owner, shuffle, bytes, granted));
     }
     serve();
   }
 
   /** Gives back what was granted. */
-  public void release(long bytes) {
+  public void release(int shuffle, long bytes) {
     synchronized (this) {
       usedBytes -= bytes;
+      usedByShuffle.computeIfPresent(shuffle, (id, used) -> used == bytes ? null : used - bytes);
     }
     serve();
   }
@@ -37,11 +43,7 @@ public final class LargeRows {
   /** Whoever asked no longer wants it. */
   public void forget(Object owner) {
     synchronized (this) {
-      for (Iterator<Request> each = waiting.iterator(); each.hasNext(); ) {
-        if (each.next().owner() == owner) {
-          each.remove();
-        }
-      }
+      waiting.removeIf(request -> request.owner() == owner);
     }
     serve();
   }
@@ -62,10 +64,19 @@ public final class LargeRows {
 
   private synchronized Request nextWithRoom() {
     Request first = waiting.peek();
-    if (first == null || (usedBytes > 0 && usedBytes + first.bytes() > mostBytes)) {
+    if (first == null) {
       return null;
     }
-    usedBytes += first.bytes();
-    return waiting.poll();
+    boolean fits = usedBytes == 0 || usedBytes + first.bytes() <= mostBytes;
+    for (Iterator<Request> each = waiting.iterator(); each.hasNext(); ) {
+      Request next = each.next();
+      if (fits || !usedByShuffle.containsKey(next.shuffle())) {
+        each.remove();
+        usedBytes += next.bytes();
+        usedByShuffle.merge(next.shuffle(), (long) next.bytes(), Long::sum);
+        return next;
+      }
+    }
+    return null;
   }
 }

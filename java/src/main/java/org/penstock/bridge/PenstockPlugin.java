@@ -10,6 +10,7 @@ import org.apache.spark.api.plugin.DriverPlugin;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
+import org.apache.spark.penstock.LinkShuffleManager;
 import org.apache.spark.penstock.ShuffleSecret;
 import org.apache.spark.penstock.SparkInternals;
 import org.apache.spark.scheduler.SparkListener;
@@ -22,7 +23,7 @@ import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
 public final class PenstockPlugin implements SparkPlugin {
 
   /** What an executor says; exactly one part is there. */
-  record Message(Poll poll, SourceStarts starts, SourceDone done) {}
+  record Message(Poll poll, SourceStarts starts, SourceDone done, Unlinked unlinked) {}
 
   /** Is there news of these runs (with the version it has)? Here are the reports that were not confirmed. */
   record Poll(
@@ -33,6 +34,9 @@ public final class PenstockPlugin implements SparkPlugin {
 
   /** A partition of a source has run dry. */
   record SourceDone(String run, int partition) {}
+
+  /** This executor has no connections to others, and why. */
+  record Unlinked(String why) {}
 
   /**
    * Newer orders, the runs that are over, the number up to which all reports are there, and when (by the driver's clock) the
@@ -67,6 +71,10 @@ public final class PenstockPlugin implements SparkPlugin {
           if (run != null) {
             run.sourceDone(message.done().partition());
           }
+          return 0L;
+        }
+        if (message.unlinked() != null) {
+          LinkShuffleManager.giveUp(message.unlinked().why());
           return 0L;
         }
         return Json.text(answer(message.poll(), receivedNs));
@@ -110,6 +118,7 @@ public final class PenstockPlugin implements SparkPlugin {
         ShuffleSecret.know(extra);
         DriverLink driver = new DriverLink(context);
         driver.greet();
+        LinkShuffleManager.setWhenUnable(driver::unlinked);
         agent = Agent.start(driver);
       }
 
@@ -142,22 +151,31 @@ public final class PenstockPlugin implements SparkPlugin {
       }
     }
 
+    /** Other executors cannot reach this one: the driver chooses another shuffle. */
+    void unlinked(String why) {
+      try {
+        ask(new Message(null, null, null, new Unlinked(why)));
+      } catch (Exception unreachable) {
+        throw new IllegalStateException("the driver cannot be reached", unreachable);
+      }
+    }
+
     /** Whether this executor is inside the driver. */
     boolean isInProcess() {
       return SparkInternals.isDriver(context.executorID());
     }
 
     News poll(Map<String, Long> known, List<Reports.Numbered> reports) throws Exception {
-      Object answer = ask(new Message(new Poll(context.executorID(), agent, process, known, reports), null, null));
+      Object answer = ask(new Message(new Poll(context.executorID(), agent, process, known, reports), null, null, null));
       return Json.MAPPER.readValue((String) answer, News.class);
     }
 
     long sourceStarts(String run, long batch) throws Exception {
-      return ((Number) ask(new Message(null, new SourceStarts(run, batch), null))).longValue();
+      return ((Number) ask(new Message(null, new SourceStarts(run, batch), null, null))).longValue();
     }
 
     void sourceDone(String run, int partition) throws Exception {
-      ask(new Message(null, null, new SourceDone(run, partition)));
+      ask(new Message(null, null, new SourceDone(run, partition), null));
     }
 
     private Object ask(Message message) throws Exception {

@@ -35,7 +35,7 @@ public final class ShuffleMemory {
 
     boolean take(long wanted) {
       synchronized (ShuffleMemory.this) {
-        if (bytes > 0 && heldBytes + wanted > limitBytes) {
+        if (closed || (bytes > 0 && heldBytes + wanted > limitBytes)) {
           return false;
         }
         bytes += wanted;

@@ -17,12 +17,14 @@ final class Frames {
   static final byte GRANT = 3; // bytes of the large row that may come
   static final byte ENDED = 4; // all was received
   static final byte GONE = 5; // the reader ended before the writer
+  static final byte LOAD = 6; // bytes before the reader, from all its writers, and bytes received over this channel
   // From the one who writes to it.
   static final byte ROW = 11; // sequence, fields, bytes of the row, the first of them
   static final byte MORE = 12; // sequence, more bytes of the row
   static final byte ASK = 13; // bytes of a large row
   static final byte END = 14; // sequence
   static final byte BROKEN = 15; // the writer failed
+  static final byte WATCH = 16; // from now on the writer wants to know what is before the reader
 
   static final int FRAGMENT_BYTES = 1 << 17; // a large row lets others pass
   private static final int SPARKS = 8 + 1 + 4; // length of all, kind of message, length of its body

@@ -16,6 +16,7 @@ final class Incoming {
 
   private final Link link;
   private final int id;
+  private final int shuffle;
   private final Inbox.Channel<Object> inbox;
   private final int roomBytes;
   private final LargeRows largeRows;
@@ -31,10 +32,23 @@ final class Incoming {
   private long largeBytes;
   private boolean ended;
   private boolean closed;
+  // What the writer is told, of the connection's thread alone.
+  private long receivedBytes;
+  private long toldReceivedBytes = -1;
+  private long toldLoadBytes;
+  private boolean isWatched;
 
-  Incoming(Link link, int id, Inbox.Channel<Object> inbox, int roomBytes, LargeRows largeRows, TaskWatch watch) {
+  Incoming(
+      Link link,
+      int id,
+      int shuffle,
+      Inbox.Channel<Object> inbox,
+      int roomBytes,
+      LargeRows largeRows,
+      TaskWatch watch) {
     this.link = link;
     this.id = id;
+    this.shuffle = shuffle;
     this.inbox = inbox;
     this.roomBytes = roomBytes;
     this.largeRows = largeRows;
@@ -64,6 +78,14 @@ final class Incoming {
         end();
       }
       case Frames.ASK -> ask(frame.getInt());
+      case Frames.WATCH -> {
+        if (isWatched) {
+          throw new Violation("a second question for what waits");
+        }
+        isWatched = true;
+        link.watch(this);
+        tellLoad();
+      }
       case Frames.BROKEN -> fail("a task of executor " + link.peer() + " that sends here has failed");
       default -> throw new Violation("a message of kind " + kind + " from a writer");
     }
@@ -109,6 +131,7 @@ final class Incoming {
     int bytes = content.length;
     partial = null;
     content = null;
+    receivedBytes += bytes;
     synchronized (this) {
       if (closed) {
         return;
@@ -149,7 +172,7 @@ final class Incoming {
         return;
       }
     }
-    largeRows.ask(this, bytes, this::grant);
+    largeRows.ask(this, shuffle, bytes, this::grant);
   }
 
   /** There is room for the row that was asked for, and nothing else is on its way. */
@@ -195,10 +218,20 @@ final class Incoming {
       }
     }
     if (large) {
-      largeRows.release(bytes);
+      largeRows.release(shuffle, bytes);
     }
     if (wanted > 0) {
-      largeRows.ask(this, wanted, this::grant);
+      largeRows.ask(this, shuffle, wanted, this::grant);
+    }
+  }
+
+  /** In the connection's thread, so that what was received is before the reader or was taken by it. */
+  void tellLoad() {
+    long loadBytes = inbox.load();
+    if (loadBytes != toldLoadBytes || receivedBytes != toldReceivedBytes) {
+      toldLoadBytes = loadBytes;
+      toldReceivedBytes = receivedBytes;
+      link.send(link.frame(Frames.LOAD, id, 8 + 8).writeLong(loadBytes).writeLong(receivedBytes));
     }
   }
 
@@ -213,7 +246,7 @@ final class Incoming {
       largeBytes = 0;
     }
     if (bytes > 0) {
-      largeRows.release(bytes);
+      largeRows.release(shuffle, bytes);
     }
   }
 

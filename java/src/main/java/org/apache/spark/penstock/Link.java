@@ -8,13 +8,18 @@ import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.handler.flush.FlushConsolidationHandler;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.penstock.bridge.Inbox;
 
 /** One connection to another executor, and the channels on it in both directions. It outlives batches. */
 final class Link {
+  private static final long TOLD_EVERY_MS = 20;
   private static final int FLUSHED_AFTER = 64; // messages: a system call writes many of them when many wait
 
   private final Links links;
@@ -25,6 +30,8 @@ final class Link {
   private final Map<Integer, Outgoing> outgoing = new ConcurrentHashMap<>();
   private final AtomicInteger lastOpened = new AtomicInteger();
   private final Object writable = new Object();
+  private final Set<Incoming> watched = new HashSet<>(); // of the connection's thread
+  private ScheduledFuture<?> telling;
   private int lastOfPeer;
   private volatile boolean lost;
 
@@ -54,6 +61,11 @@ final class Link {
     return !lost && connection.isOpen();
   }
 
+  /** Of both directions: those whose tasks have not ended. */
+  public int channels() {
+    return incoming.size() + outgoing.size();
+  }
+
   boolean theyCalled() {
     return theyCalled;
   }
@@ -64,7 +76,7 @@ final class Link {
     Incoming channel;
     synchronized (lastOpened) { // readers of several tasks open channels, which must arrive in their order
       int id = lastOpened.incrementAndGet();
-      channel = new Incoming(this, id, inbox, roomBytes, links.largeRows(), watch);
+      channel = new Incoming(this, id, shuffle, inbox, roomBytes, links.largeRows(), watch);
       incoming.put(id, channel);
       ByteBuf frame = frame(Frames.OPEN, id, 4 + 8 + 4 + 4);
       send(frame.writeInt(shuffle).writeLong(map).writeInt(reader).writeInt(roomBytes));
@@ -81,12 +93,12 @@ final class Link {
       int id = frame.getInt();
       if (kind == Frames.OPEN) {
         opened(id, frame.getInt(), frame.getLong(), frame.getInt(), frame.getInt());
-      } else if (kind > Frames.OPEN && kind <= Frames.GONE) {
+      } else if (kind > Frames.OPEN && kind <= Frames.LOAD) {
         Outgoing channel = outgoing.get(id);
         if (isKnown(channel, id, lastOfPeer, frame)) {
           channel.receive(kind, frame);
         }
-      } else if (kind >= Frames.ROW && kind <= Frames.BROKEN) {
+      } else if (kind >= Frames.ROW && kind <= Frames.WATCH) {
         Incoming channel = incoming.get(id);
         if (isKnown(channel, id, lastOpened.get(), frame)) {
           channel.receive(kind, frame);
@@ -134,6 +146,24 @@ final class Link {
 
   void forget(Outgoing channel) {
     outgoing.remove(channel.id(), channel);
+  }
+
+  /** In the connection's thread: the writer of a channel wants to know what is before its reader. */
+  void watch(Incoming channel) {
+    watched.add(channel);
+    if (telling == null) {
+      telling = connection.eventLoop().scheduleAtFixedRate(
+          this::tellLoads, TOLD_EVERY_MS, TOLD_EVERY_MS, TimeUnit.MILLISECONDS);
+    }
+  }
+
+  private void tellLoads() {
+    watched.removeIf(channel -> incoming.get(channel.id()) != channel);
+    watched.forEach(Incoming::tellLoad);
+    if (watched.isEmpty()) {
+      telling.cancel(false);
+      telling = null;
+    }
   }
 
   ByteBuf frame(byte kind, int channel, int bytes) {

@@ -21,7 +21,8 @@ import scala.jdk.javaapi.CollectionConverters;
 /** Reads what the writers of a shuffle, in this executor and in others, send to one task. */
 final class LinkReader<K, C> extends InboxReader<K, C> {
   private static final int LEAST_BYTES = 1 << 15; // for each writer, so that few rows must be asked for
-  private static final long ASK_AGAIN_MS = 5;
+  private static final long ASK_AGAIN_MS = 5; // twice as long each time: all readers ask the driver
+  private static final long ASK_AGAIN_AT_MOST_MS = 40;
 
   private final Links links;
   private final int shuffle;
@@ -29,7 +30,7 @@ final class LinkReader<K, C> extends InboxReader<K, C> {
   private final int writers;
   private final Inbox<Object> inbox;
   private final TaskWatch watch;
-  private final ShuffleMemory.Share memory = Handovers.memory().share();
+  private final ShuffleMemory.Share memory;
   private final List<Incoming> incoming = new CopyOnWriteArrayList<>();
   private volatile boolean over;
 
@@ -46,10 +47,11 @@ final class LinkReader<K, C> extends InboxReader<K, C> {
     this.writers = writers;
     this.inbox = inbox;
     this.watch = watch;
+    this.memory = links.share(shuffle);
     context.addTaskCompletionListener((TaskCompletionListener) done -> {
       over = true;
       incoming.forEach(Incoming::close);
-      memory.close();
+      links.giveBackShare(shuffle);
     });
   }
 
@@ -66,6 +68,7 @@ final class LinkReader<K, C> extends InboxReader<K, C> {
   @Override
   void begin() throws IOException, InterruptedException {
     Set<Long> found = new HashSet<>();
+    long waitMs = ASK_AGAIN_MS;
     while (found.size() != writers) {
       Option<ShuffleLocationResponse> known = HandoverShuffleManager.known(shuffle);
       if (known.isDefined()) {
@@ -79,7 +82,8 @@ final class LinkReader<K, C> extends InboxReader<K, C> {
       }
       watch.check();
       if (found.size() != writers) {
-        Thread.sleep(ASK_AGAIN_MS);
+        Thread.sleep(waitMs);
+        waitMs = Math.min(2 * waitMs, ASK_AGAIN_AT_MOST_MS);
       }
     }
   }

@@ -1,6 +1,7 @@
 package org.apache.spark.penstock;
 
 import java.io.IOException;
+import java.util.function.Consumer;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
@@ -26,10 +27,15 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
   /** Bytes that the large rows on their way to the tasks of one executor may take together. */
   static final String LARGE_ROWS = "spark.penstock.shuffle.largeRows";
 
+  /** Where every executor listens: its own address unless this says another, as 0.0.0.0 behind a translation of addresses. */
+  static final String ADDRESS = "spark.penstock.shuffle.address";
+
   private static final Logger LOG = LoggerFactory.getLogger(LinkShuffleManager.class);
   private static final String LARGE_ROWS_DEFAULT = "128m";
   private static final int THREADS = 2;
   private static final String LOOPBACK = "127.0.0.1";
+
+  private static volatile Consumer<String> whenUnable = why -> {};
 
   private Links links;
   private boolean tried;
@@ -69,13 +75,29 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
   /** Why nothing can go over our connections; null if it can. */
   private synchronized String problem() {
     if (!tried) {
-      tried = true;
-      problem = trial();
-      if (problem != null) {
-        LOG.error("Penstock's shuffle between executors cannot be used, Spark's own is: {}", problem);
-      }
+      setProblem(trial());
     }
     return problem;
+  }
+
+  /** In the driver: an executor cannot take part, so the next shuffles are Spark's own. Its task fails with the same words. */
+  public static void giveUp(String why) {
+    if (SparkEnv.get().pipelinedShuffleManager() instanceof LinkShuffleManager ours && ours.problem() == null) {
+      ours.setProblem(why);
+    }
+  }
+
+  private synchronized void setProblem(String why) {
+    tried = true;
+    problem = why;
+    if (why != null) {
+      LOG.error("Penstock's shuffle between executors cannot be used, Spark's own is: {}", why);
+    }
+  }
+
+  /** In an executor: whom to tell why it cannot take part. */
+  public static void setWhenUnable(Consumer<String> listener) {
+    whenUnable = listener;
   }
 
   /** Two ends inside the driver call each other, as executors will: what they need of Spark is there and works. */
@@ -85,8 +107,8 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
       return "the plugin of Penstock made no secret";
     }
     TransportConf conf = transportConf();
-    try (Links one = new Links("trial-1", LOOPBACK, conf, secrets, 0);
-        Links other = new Links("trial-2", LOOPBACK, conf, secrets, 0)) {
+    try (Links one = new Links("trial-1", LOOPBACK, LOOPBACK, conf, secrets, 0);
+        Links other = new Links("trial-2", LOOPBACK, LOOPBACK, conf, secrets, 0)) {
       return one.to("trial-2", LOOPBACK, other.port()).isOpen() ? null : "a trial connection was closed";
     } catch (InterruptedException cancelled) {
       throw TaskWatch.cancelled(cancelled);
@@ -98,8 +120,10 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
   /** Spark's settings for connections: encryption, TLS and timeouts are as they are for Spark's own. */
   public static TransportConf transportConf() {
     SparkEnv env = SparkEnv.get();
+    // Connections outlive batches: without it one to a host that vanished would stay for ever.
+    SparkConf conf = env.conf().clone().setIfMissing("spark.links.io.enableTcpKeepAlive", "true");
     return SparkTransportConf.fromSparkConf(
-        env.conf(), "links", THREADS, Option.empty(), Option.apply(env.securityManager().getRpcSSLOptions()));
+        conf, "links", THREADS, Option.empty(), Option.apply(env.securityManager().getRpcSSLOptions()));
   }
 
   /** The connections of this executor. */
@@ -111,14 +135,15 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
         throw new IllegalStateException("the Penstock plugin is not loaded in this executor");
       }
       String host = env.blockManager().blockManagerId().host();
+      String address = env.conf().get(ADDRESS, host);
       long largeBytes = env.conf().getSizeAsBytes(LARGE_ROWS, LARGE_ROWS_DEFAULT);
       try {
-        links = new Links(env.executorId(), host, transportConf(), secrets, largeBytes);
+        links = new Links(env.executorId(), host, address, transportConf(), secrets, largeBytes);
       } catch (RuntimeException unable) {
-        throw new IllegalStateException(
-            "executor " + env.executorId() + " cannot listen on its address " + host
-                + "; spark.shuffle.manager.incremental=streaming is Spark's own shuffle",
-            unable);
+        String why = "executor " + env.executorId() + " cannot listen on " + address + " (" + unable.getMessage()
+            + "); " + ADDRESS + " is where executors listen";
+        whenUnable.accept(why);
+        throw new IllegalStateException(why, unable);
       }
       Handovers.setLargeRows(largeBytes);
     }

@@ -24,19 +24,23 @@ import org.apache.spark.network.server.StreamManager;
 import org.apache.spark.network.server.TransportServer;
 import org.apache.spark.network.util.TransportConf;
 import org.penstock.bridge.LargeRows;
+import org.penstock.bridge.ShuffleMemory;
 
 /**
  * The connections of one executor to the others: one for each, whoever needs it first makes it, and both sides use it.
- * Nothing is read from a connection before both sides have proved that they know the secret. It listens on the executor's own
- * address, on any free port.
+ * Nothing is read from a connection before both sides have proved that they know the secret. It listens on one address, on any
+ * free port.
  */
 public final class Links implements AutoCloseable {
   private static final AttributeKey<Link> LINK = AttributeKey.valueOf("penstock.link");
   private static final long ANSWER_MS = 30_000;
+  private static final long THEIRS_MS = 5_000; // longer than it takes to make one; then theirs is taken to be gone
   private static final byte WELCOME = 1;
   private static final byte HAVE_ONE = 0;
 
   private record Writer(int shuffle, long map) {}
+
+  private record Shared(ShuffleMemory.Share memory, int readers) {}
 
   private final String name;
   private final String host;
@@ -47,15 +51,28 @@ public final class Links implements AutoCloseable {
   private final Map<String, Link> links = new ConcurrentHashMap<>();
   private final Map<String, CompletableFuture<Link>> calls = new ConcurrentHashMap<>();
   private final Map<Writer, Outlet[]> writers = new ConcurrentHashMap<>();
+  private final Map<Integer, Shared> shares = new ConcurrentHashMap<>();
 
-  public Links(String name, String host, TransportConf conf, SecretKeyHolder secrets, long largeBytes) {
+  /** Others reach it at `host`, and it listens at `listensAt`. */
+  public Links(
+      String name, String host, String listensAt, TransportConf conf, SecretKeyHolder secrets, long largeBytes) {
     this.name = name;
     this.host = host;
     this.largeRows = new LargeRows(largeBytes);
     this.context = new TransportContext(conf, new Receiver());
     this.clients = context.createClientFactory(List.of(new AuthClientBootstrap(conf, "penstock", secrets)));
-    this.server =
-        context.createServer(host, 0, List.of(new AuthServerBootstrap(conf, secrets), new Doorkeeper()));
+    this.server = listening(listensAt, conf, secrets);
+  }
+
+  private TransportServer listening(String address, TransportConf conf, SecretKeyHolder secrets) {
+    try {
+      return context.createServer(
+          address, 0, List.of(new AuthServerBootstrap(conf, secrets), new Doorkeeper()));
+    } catch (Exception unable) { // Netty throws what it does not declare
+      clients.close();
+      context.close();
+      throw new IllegalStateException(unable.getMessage(), unable);
+    }
   }
 
   public String host() {
@@ -89,6 +106,24 @@ public final class Links implements AutoCloseable {
     writers.remove(new Writer(shuffle, map));
   }
 
+  /** What rows that are handed over to the readers of a shuffle in this executor may hold together. Each gives it back. */
+  ShuffleMemory.Share share(int shuffle) {
+    Shared first = new Shared(Handovers.memory().share(), 1);
+    return shares
+        .merge(shuffle, first, (known, unused) -> new Shared(known.memory(), known.readers() + 1))
+        .memory();
+  }
+
+  void giveBackShare(int shuffle) {
+    shares.computeIfPresent(shuffle, (id, known) -> {
+      if (known.readers() > 1) {
+        return new Shared(known.memory(), known.readers() - 1);
+      }
+      known.memory().close();
+      return null;
+    });
+  }
+
   /** Writers of this executor whose tasks have not ended. */
   public int writing() {
     return writers.size();
@@ -108,18 +143,31 @@ public final class Links implements AutoCloseable {
 
   /** The connection to an executor, made if there is none. */
   public Link to(String peer, String itsHost, int itsPort) throws IOException, InterruptedException {
-    CompletableFuture<Link> call = new CompletableFuture<>();
-    CompletableFuture<Link> others;
-    synchronized (calls) {
-      Link present = links.get(peer);
-      if (present != null && present.isOpen()) {
-        return present;
+    for (boolean again = false; ; again = true) {
+      CompletableFuture<Link> call = new CompletableFuture<>();
+      CompletableFuture<Link> others;
+      synchronized (calls) {
+        Link present = links.get(peer);
+        if (present != null && present.isOpen()) {
+          return present;
+        }
+        others = calls.putIfAbsent(peer, call);
       }
-      others = calls.putIfAbsent(peer, call);
+      if (others == null) {
+        return made(call, peer, itsHost, itsPort);
+      }
+      try {
+        return waitFor(others, peer);
+      } catch (IOException failed) { // which may be because the task that called was ended
+        if (again) {
+          throw failed;
+        }
+      }
     }
-    if (others != null) {
-      return waitFor(others, peer);
-    }
+  }
+
+  private Link made(CompletableFuture<Link> call, String peer, String itsHost, int itsPort)
+      throws IOException, InterruptedException {
     try {
       Link made = call(peer, itsHost, itsPort, false);
       if (made == null) {
@@ -133,7 +181,8 @@ public final class Links implements AutoCloseable {
       }
       call.complete(made);
       return made;
-    } catch (IOException | InterruptedException | RuntimeException failed) {
+    } catch (Throwable failed) { // whatever it is, or others would wait in vain
+      calls.remove(peer, call); // before they hear of it, and call themselves
       call.completeExceptionally(failed);
       throw failed;
     } finally {
@@ -151,9 +200,10 @@ public final class Links implements AutoCloseable {
 
   /** Null if the other side has, or makes, a connection already. */
   private Link call(String peer, String itsHost, int itsPort, boolean insists) throws IOException, InterruptedException {
-    TransportClient client = clients.createUnmanagedClient(itsHost, itsPort);
-    Channel connection = client.getChannel();
+    Channel connection = null;
     try {
+      TransportClient client = clients.createUnmanagedClient(itsHost, itsPort);
+      connection = client.getChannel();
       Link link = new Link(this, peer, false, connection);
       connection.attr(LINK).set(link);
       ByteBuffer answer = client.sendRpcSync(new Frames.Greeting(name, insists).encoded(), ANSWER_MS);
@@ -163,14 +213,16 @@ public final class Links implements AutoCloseable {
       }
       links.put(peer, link);
       return link;
-    } catch (RuntimeException failed) {
-      connection.close();
+    } catch (IOException | RuntimeException failed) {
+      if (connection != null) {
+        connection.close();
+      }
       throw new IOException("executor " + peer + " at " + itsHost + ":" + itsPort + " cannot be reached", failed);
     }
   }
 
   private Link theirs(String peer) throws InterruptedException {
-    long untilNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ANSWER_MS);
+    long untilNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(THEIRS_MS);
     while (System.nanoTime() < untilNs) {
       Link link = links.get(peer);
       if (link != null && link.isOpen()) {

@@ -11,6 +11,10 @@ final class Outgoing implements Outlet.Sink {
   private final int id;
   private final int roomBytes;
   private long sequence;
+  private long sentBytes;
+  private long receivedBytes; // of those, when the reader told what was before it
+  private long toldBytes;
+  private boolean watches;
   private int outstandingBytes;
   private int askedBytes;
   private boolean granted;
@@ -46,6 +50,15 @@ final class Outgoing implements Outlet.Sink {
         }
         ended = true;
         link.forget(this);
+      }
+      case Frames.LOAD -> {
+        long bytes = frame.getLong();
+        long received = frame.getLong();
+        if (!watches || bytes < 0 || received < receivedBytes || received > sentBytes) {
+          throw new Violation(bytes + " bytes before a reader that has received " + received);
+        }
+        toldBytes = bytes;
+        receivedBytes = received;
       }
       case Frames.GONE -> broken = "a task of executor " + link.peer() + " that reads from here has failed";
       default -> throw new Violation("a message of kind " + kind + " from a reader");
@@ -96,6 +109,7 @@ final class Outgoing implements Outlet.Sink {
       check(watch);
     }
     outstandingBytes += bytes;
+    sentBytes += bytes;
   }
 
   private synchronized void awaitGrant(int bytes, TaskWatch watch) throws InterruptedException {
@@ -108,6 +122,17 @@ final class Outgoing implements Outlet.Sink {
     granted = false;
     askedBytes = 0;
     outstandingBytes = bytes;
+    sentBytes += bytes;
+  }
+
+  /** What the reader told last, and what was sent to it since; it tells from the first question on. */
+  @Override
+  public synchronized long load() {
+    if (!watches && !endSent && broken == null) {
+      watches = true;
+      link.send(link.frame(Frames.WATCH, id, 0));
+    }
+    return toldBytes + sentBytes - receivedBytes;
   }
 
   private synchronized void check(TaskWatch watch) {
@@ -133,8 +158,8 @@ final class Outgoing implements Outlet.Sink {
 
   @Override
   public synchronized void close() {
+    link.forget(this);
     if (!ended && broken == null) {
-      link.forget(this);
       link.send(link.frame(Frames.BROKEN, id, 0));
     }
   }

@@ -10,6 +10,9 @@ final class Outlet {
   interface Sink {
     void put(Object key, UnsafeRow row, TaskWatch watch) throws InterruptedException;
 
+    /** How many bytes the reader has before it, from all its writers. */
+    long load();
+
     /** There is no more. */
     void end();
 
@@ -42,6 +45,11 @@ final class Outlet {
     return sink;
   }
 
+  /** How many bytes the reader has before it; none before it has started. */
+  public synchronized long load() {
+    return sink == null ? 0 : sink.load();
+  }
+
   public synchronized void close() {
     closed = true;
     if (sink != null) {
@@ -57,6 +65,11 @@ final class Outlet {
       while (!channel.put(content, row.getSizeInBytes(), TaskWatch.LOOK_MS)) {
         watch.check();
       }
+    }
+
+    @Override
+    public long load() {
+      return channel.load();
     }
 
     @Override

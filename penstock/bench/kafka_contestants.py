@@ -83,7 +83,7 @@ def connector_version() -> str:
 
 @contextmanager
 def penstock_flow(place: Place, *, lifetime: str = "0 ms", headers: bool = True) -> Iterator[int]:
-    """source -> same -> sink, one shuffle on the way, the sink beside the task."""
+    """source -> same -> sink: one shuffle on the way, the sink in the process of the task."""
     flow = penstock.Flow("topic_to_topic")
     read = penstock.kafka(place.source, servers=place.servers, metadata=headers)
     passed = flow.source(read, name="read").batched(lifetime).map(same, name="same")
@@ -91,6 +91,7 @@ def penstock_flow(place: Place, *, lifetime: str = "0 ms", headers: bool = True)
         penstock.to_kafka(place.sink, servers=place.servers), name="write"
     )
     job = penstock.run(flow)
+    job.set_chains([["same", "write"]])
     try:
         yield os.getpid()
     finally:

@@ -2,10 +2,12 @@
 
 Whoever finds the file looks for some time whether it changes; clocks of two machines are never compared. A
 holder that was silent for that long, and lives, finds out at its next beat that another has its place. Two
-that begin in the same moment both look again after they have written: the last to write has it.
+that begin in the same moment both look again after they have written: the last to write has it. If they wrote
+so much at once that nobody can read it, both write again, each at a time of its own.
 """
 
 import contextlib
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +22,7 @@ _BEAT_S = 3.0
 _WATCH_S = 10.0  # three beats
 _SETTLE_S = 1.0
 _LOOK_S = 0.2
+_TRIES = 5
 _END_S = 5.0
 
 
@@ -44,10 +47,9 @@ class BeatHold(threading.Thread):
         self._tell: Callable[[Holder], None] = lambda _: None
         self._released = threading.Event()
         self._await_silence(watch_s)
-        self._write()
-        time.sleep(settle_s)
-        if not self._is_mine():
-            raise refusal(directory.address, decoded(self._seen()))
+        last = self._last_to_write(settle_s)
+        if last is None or last.token != holder.token:
+            raise refusal(directory.address, last)
         self.start()
 
     def when_taken(self, tell: Callable[[Holder], None]) -> None:
@@ -90,6 +92,16 @@ class BeatHold(threading.Thread):
             before, seen = seen, self._seen()
             if seen is not None and seen != before:
                 raise refusal(self._directory.address, decoded(seen) or holder)
+
+    def _last_to_write(self, settle_s: float) -> Holder | None:
+        for _ in range(_TRIES):
+            self._write()
+            time.sleep(settle_s)
+            last = decoded(self._seen())
+            if last is not None:
+                return last
+            time.sleep(random.uniform(0, settle_s))
+        return None
 
     def _seen(self) -> str | None:
         """The file as it is, None if there is none; one that cannot be read is just being written."""

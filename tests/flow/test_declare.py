@@ -320,7 +320,7 @@ def slow(item: object) -> None: ...
             lambda s: s.map(ignore, replicas=4),
             'flow "f": map: unknown setting "replicas"; the settings are'
             " name, parallelism, on_error, memory, timeout, concurrency, ordered, retries, chain,"
-            " latency_kind, every, outputs, size",
+            " latency_kind, every, outputs, size, was",
         ),
         (
             lambda s: s.map(ignore, size=10),

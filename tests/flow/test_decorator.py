@@ -103,7 +103,7 @@ def test_unknown_setting() -> None:
     assert str(refused.value) == (
         '@task: unknown setting "paralellism"; the settings are'
         " name, parallelism, on_error, memory, timeout, concurrency, ordered, retries, chain,"
-        " latency_kind, every, outputs, size"
+        " latency_kind, every, outputs, size, was"
     )
 
 

@@ -3,6 +3,7 @@
 What these libraries need does not go together, nor with what Penstock needs.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -76,8 +77,12 @@ def _home(library: Library, place: Path | None) -> Path:
 
 
 def _run(command: Sequence[str]) -> None:
+    """Without PYTHONPATH: what pip found there it would not install."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False, env=own
+        )
     except subprocess.TimeoutExpired:
         raise PeerMissingError(f"not installed within {_PATIENCE_S:.0f} s") from None
     if done.returncode:

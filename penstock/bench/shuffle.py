@@ -19,10 +19,10 @@ from penstock.bench.harness import Check, Effort, Result, median, ratio
 from penstock.bench.latency import VALID_LAG_MS
 from penstock.bench.own_session import OwnSession
 from penstock.bench.shuffle_contestant import CPU_RATE_PER_S, Asked, Cost, Gaps, Hop, Pool
-from penstock.flow.spark_conf import HANDOVER
+from penstock.flow import spark_conf
 
 OURS, SPARKS = "penstock", "spark"
-MANAGERS = {OURS: HANDOVER, SPARKS: "streaming"}
+MANAGERS = {OURS: spark_conf.LINKS, SPARKS: spark_conf.SPARKS}
 CONTESTANT = "penstock.bench.shuffle_contestant"
 TURN_TIMEOUT_S = 600.0
 TURNS = {Effort.QUICK: 1, Effort.FULL: 3}

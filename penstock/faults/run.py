@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from itertools import count
 from queue import Empty, SimpleQueue
@@ -20,11 +20,11 @@ WHERE: dict[Where, str] = {
 }
 
 
-class Lanes(NamedTuple):
-    """Trials of rows of some kinds, so many at a time."""
+class Phase(NamedTuple):
+    """Trials of rows of some kinds, one kind after the other, so many at a time."""
 
     kinds: tuple[Where, ...]
-    number: int
+    lanes: int
     is_timed: bool
 
     def holds(self, row: Row) -> bool:
@@ -33,13 +33,13 @@ class Lanes(NamedTuple):
 
 
 PHASES = (
-    (Lanes(("local",), 2, is_timed=True),),  # a flow is at a fifth of what the machine carries: two may run
-    (Lanes(("cluster",), 1, is_timed=True),),
-    (Lanes(("cluster",), 1, is_timed=False),),  # executors that start beside others take a minute
-    (Lanes(("own", "hosts"), 1, is_timed=True),),
-    (Lanes(("own", "hosts"), 2, is_timed=False), Lanes(("local",), 2, is_timed=False)),
+    Phase(("local",), 2, is_timed=True),  # a flow is at a fifth of what the machine carries: two may run
+    Phase(("cluster",), 1, is_timed=True),
+    Phase(("cluster",), 1, is_timed=False),  # executors that start beside others take a minute
+    Phase(("own", "hosts"), 1, is_timed=True),
+    Phase(("own", "hosts", "local"), 4, is_timed=False),  # the longest first
 )
-"""One after the other; those of one phase at the same time."""
+"""One after the other."""
 
 
 class _Stages:
@@ -84,30 +84,27 @@ def run_rows(rows: Sequence[Row], seed: int, repeats: int, say: Say) -> Iterator
             return outcome
 
         for phase in PHASES:
-            yield from _carried_out(phase, possible, seed, repeats, carried_out, say)
+            for row, outcomes in _carried_out(phase, possible, repeats, carried_out, say):
+                yield Ran(row, seed, outcomes)
 
 
 def _carried_out(
-    phase: Sequence[Lanes],
+    phase: Phase,
     rows: Sequence[Row],
-    seed: int,
     repeats: int,
     carry_out: Callable[[Row, int], Outcome],
     say: Say,
-) -> Iterator[Ran]:
-    """The rows of one phase, all lanes at the same time."""
-    begun: list[tuple[Row, list[Future[Outcome]]]] = []
-    with ExitStack() as pools:
-        for lanes in phase:
-            pool = ThreadPoolExecutor(lanes.number)
-            pools.callback(pool.shutdown, cancel_futures=True)
-            here = [row for row in rows if lanes.holds(row)]
-            for where in dict.fromkeys(row.where for row in here):
-                number = sum(row.where == where for row in here)
-                say(f"{WHERE[where]}, {lanes.number} at a time: {number} rows")
-            begun += [(row, [pool.submit(carry_out, row, n) for n in range(repeats)]) for row in here]
+) -> Iterator[tuple[Row, list[Outcome]]]:
+    here = sorted(filter(phase.holds, rows), key=lambda row: phase.kinds.index(row.where))
+    for where in dict.fromkeys(row.where for row in here):
+        number = sum(row.where == where for row in here)
+        say(f"{WHERE[where]}, {phase.lanes} at a time: {number} rows")
+    with ExitStack() as ended:
+        pool = ThreadPoolExecutor(phase.lanes)
+        ended.callback(pool.shutdown, cancel_futures=True)
+        begun = [(row, [pool.submit(carry_out, row, n) for n in range(repeats)]) for row in here]
         for row, outcomes in begun:
-            yield Ran(row, seed, [outcome.result() for outcome in outcomes])
+            yield row, [outcome.result() for outcome in outcomes]
 
 
 def _words(row: Row, outcome: Outcome) -> str:

@@ -8,11 +8,13 @@ LOCAL_ONLY: Final = ("spark.driver.host", "spark.driver.bindAddress")
 """Right only where all of Spark is on this machine."""
 EXTENSIONS: Final = "org.apache.spark.penstock.Extensions"
 SHUFFLE: Final = "spark.shuffle.manager.incremental"
-"""Names the shuffle between layers; "streaming" is Spark's own."""
-HANDOVER: Final = "org.apache.spark.penstock.HandoverShuffleManager"
-"""In one process rows are handed over; between executors it is Spark's own."""
+"""Names the shuffle between layers."""
+SPARKS: Final = "streaming"
+"""Spark's own."""
+SEALED: Final = "org.apache.spark.penstock.HandoverShuffleManager"
+"""In one process rows are handed over; between executors it is Spark's own, and every row carries a seal."""
 LINKS: Final = "org.apache.spark.penstock.LinkShuffleManager"
-"""The same, and between executors one authenticated connection of ours for each pair."""
+"""The same in one process; between executors there is one authenticated connection of ours for each pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,8 @@ CONF: Final = (
     ConfEntry("spark.task.maxFailures", "1", "a retried task would send its items twice", fixed=True),
     ConfEntry(
         SHUFFLE,
-        HANDOVER,
-        'in one process rows are handed over, not sent; "streaming" is Spark\'s own shuffle',
+        LINKS,
+        'rows are handed over, between executors by one connection for each pair; "streaming": Spark\'s own',
     ),
     ConfEntry(
         "spark.shuffle.streaming.networkBufferSize",

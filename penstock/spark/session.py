@@ -47,8 +47,10 @@ def session(
     if not session_conf.JAR.exists():
         raise FlowError("the Java bridge is not built; run `make bridge`, or install Penstock from a wheel")
     wanted = session_conf.merged({LEVEL: wanted_level(), **(conf or {})})
-    asked = {key: wanted[key] for key in conf or {}}
     present = SparkSession.getActiveSession()
+    known = present.sparkContext.master if present is not None else None
+    wanted = session_conf.sealed(wanted, master or known or "local")
+    asked = {key: wanted[key] for key in conf or {}}
     if present is not None:
         _check_conf(present)
         fits = not _differs(present, master, asked)
@@ -135,7 +137,7 @@ def _checked(spark: SparkSession, slots: int, found: int, needed_by: str) -> Spa
 
 def _is_cluster(spark: SparkSession) -> bool:
     """Whether executors are processes of their own, which come and go."""
-    return re.match(r"local(\[|$)", spark.sparkContext.master or "") is None
+    return not session_conf.is_one_process(spark.sparkContext.master or "")
 
 
 def _is_local(master: str) -> bool:

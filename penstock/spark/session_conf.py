@@ -1,10 +1,11 @@
 """Spark's configuration for a session: our settings and the user's put together, conflicts refused."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.flow.errors import FlowError
-from penstock.flow.spark_conf import CONF, ConfEntry
+from penstock.flow.spark_conf import CONF, SEALED, SHUFFLE, SPARKS, ConfEntry
 
 SPARK_VERSION = "4.3.0"
 JAR = Path(__file__).parent / "jars" / "penstock-bridge.jar"
@@ -25,6 +26,17 @@ def merged(user: Mapping[str, str]) -> dict[str, str]:
             )
         together[entry.key] = ",".join([*_classes(wanted), entry.value])
     return together
+
+
+def sealed(conf: Mapping[str, str], master: str) -> dict[str, str]:
+    """Between executors Spark's own shuffle asks nobody who they are: there its rows carry seals."""
+    is_open = conf[SHUFFLE] == SPARKS and not is_one_process(master)
+    return {**conf, SHUFFLE: SEALED if is_open else conf[SHUFFLE]}
+
+
+def is_one_process(master: str) -> bool:
+    """Whether executors are none but the driver itself."""
+    return re.match(r"local(\[|$)", master) is not None
 
 
 def missing_from(present: Mapping[str, str]) -> list[ConfEntry]:

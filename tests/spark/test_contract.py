@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.flow.spark_conf import EXTENSIONS, HANDOVER, LINKS, PLUGIN
+from penstock.flow.spark_conf import EXTENSIONS, LINKS, PLUGIN, SEALED
 from penstock.spark import bridge
 from penstock.spark.build_bridge import SOURCES, pyspark_home
 from penstock.spark.session_conf import SPARK_VERSION
@@ -170,7 +170,7 @@ def test_columns_of_layers_begin_alike() -> None:
     assert found[1] == bridge._COLUMN
 
 
-@pytest.mark.parametrize("name", [PLUGIN, EXTENSIONS, HANDOVER, LINKS, "org.penstock.bridge.FlowSource"])
+@pytest.mark.parametrize("name", [PLUGIN, EXTENSIONS, SEALED, LINKS, "org.penstock.bridge.FlowSource"])
 def test_classes_named_in_settings_exist(name: str) -> None:
     assert SOURCES.joinpath(*name.split(".")).with_suffix(".java").is_file()
 

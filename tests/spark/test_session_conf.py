@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.flow.errors import FlowError
-from penstock.flow.spark_conf import CONF, EXTENSIONS, PLUGIN, ConfEntry
-from penstock.spark.session_conf import merged, missing_from
+from penstock.flow.spark_conf import CONF, EXTENSIONS, LINKS, PLUGIN, SEALED, SHUFFLE, SPARKS, ConfEntry
+from penstock.spark.session_conf import merged, missing_from, sealed
 
 FIXED = [entry for entry in CONF if entry.fixed and not entry.listed]
 free = st.sampled_from([entry.key for entry in CONF if not entry.fixed])
@@ -61,3 +61,15 @@ def test_a_foreign_session_lacks_what_is_fixed() -> None:
     present = merged({"spark.plugins": "com.acme.Audit"})
     assert missing_from(present) == []
     assert [s.key for s in missing_from({**present, "spark.plugins": "com.acme.Audit"})] == ["spark.plugins"]
+
+
+@pytest.mark.parametrize("master", ["local-cluster[2,6,1024]", "spark://host:7077", "yarn"])
+def test_between_executors_rows_of_sparks_own_shuffle_are_sealed(master: str) -> None:
+    assert sealed(merged({SHUFFLE: SPARKS}), master)[SHUFFLE] == SEALED
+    assert sealed(merged({}), master) == merged({})
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*]"])
+def test_in_one_process_nobody_is_asked(master: str) -> None:
+    assert sealed(merged({SHUFFLE: SPARKS}), master)[SHUFFLE] == SPARKS
+    assert sealed(merged({}), master)[SHUFFLE] == LINKS

@@ -26,7 +26,7 @@ import scala.collection.Iterator;
 
 /**
  * The streaming shuffle where all of Spark is in one process: a row is handed to the task that reads it, without a socket, a
- * serialiser or a thread in between. With executors in processes of their own it is Spark's.
+ * serialiser or a thread in between. With executors in processes of their own it is Spark's, and rows are sealed.
  *
  * As with Spark's, a shuffle belongs to one batch, its tasks all run at the same time, and when one of them fails Spark
  * ends the others: whoever waits here looks out for that.
@@ -145,9 +145,10 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
   public final <K, V> ShuffleWriter<K, V> getWriter(
       ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
     Way way = way(handle);
+    StreamingShuffleHandle<K, V, ?> shuffle = (StreamingShuffleHandle<K, V, ?>) handle;
     return way == null
-        ? super.getWriter(handle, mapId, context, metrics)
-        : way.writer((StreamingShuffleHandle<K, V, ?>) handle, mapId, context);
+        ? Sealed.writer(shuffle, super.getWriter(handle, mapId, context, metrics))
+        : way.writer(shuffle, mapId, context);
   }
 
   @Override
@@ -160,9 +161,13 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
       TaskContext context,
       ShuffleReadMetricsReporter metrics) {
     Way way = way(handle);
+    StreamingShuffleHandle<?, ?, ?> shuffle = (StreamingShuffleHandle<?, ?, ?>) handle;
     return way == null
-        ? super.getReader(handle, startMap, endMap, startPartition, endPartition, context, metrics)
-        : way.reader((StreamingShuffleHandle<?, ?, ?>) handle, context);
+        ? Sealed.reader(
+            shuffle,
+            startPartition,
+            super.getReader(handle, startMap, endMap, startPartition, endPartition, context, metrics))
+        : way.reader(shuffle, context);
   }
 
   @Override

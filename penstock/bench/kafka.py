@@ -58,7 +58,7 @@ OWN, OWN_BATCHED, REAL_TIME, MICRO, BARE = (
 EXPERIMENTS: Final = (REAL_TIME, MICRO, *PEERS)
 """Who can be compared with alone."""
 REPEATS: Final = 2
-"""How often a turn that is not valid is repeated at most; then it counts, and the run is not valid."""
+"""How often a turn that is not valid, or in which nothing came, is repeated at most; then it counts."""
 _PATIENCE_S: Final = 20.0
 _FULL: Final = "full"
 _FIRST_S: Final = 60.0
@@ -209,17 +209,18 @@ class Measured:
     """Turns and highest rates of each contestant, turns that were repeated, and why some have none."""
 
     turns: dict[str, list[Turn | None]] = field(default_factory=dict)
-    repeated: dict[str, list[Turn]] = field(default_factory=dict)
+    repeated: dict[str, list[Turn | None]] = field(default_factory=dict)
     highest_per_s: dict[str, list[float | None]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
 
     def take_turn(self, name: str, measure: Callable[[], Turn | None], say: Say) -> None:
-        """One that counts; it is repeated while it is not valid, and not too often."""
+        """One that counts; it is repeated while it is not valid or empty, and not too often."""
         found = measure()
         for _ in range(REPEATS):
-            if found is None or found.is_valid:
+            if found is not None and found.is_valid:
                 break
-            say(f"  not valid, so repeated: the producer was {found.late_p99_ms:.1f} ms late at p99")
+            late = "" if found is None else f": the producer was {found.late_p99_ms:.1f} ms late at p99"
+            say(f"  {'nothing came' if found is None else 'not valid'}, so repeated{late}")
             self.repeated.setdefault(name, []).append(found)
             found = measure()
         self.turns[name].append(found)
@@ -325,11 +326,14 @@ def summarise(measured: Measured, only: Sequence[str] = ()) -> Result:
             if turns
         },
         "repeated_since_not_valid": {
-            name: [one.figures() for one in turns] for name, turns in measured.repeated.items()
+            name: [None if one is None else one.figures() for one in turns]
+            for name, turns in measured.repeated.items()
         },
         "highest_records_per_s": {name: found for name, found in measured.highest_per_s.items() if found},
     }
-    own = [one for one in measured.turns[OWN] if one is not None] + measured.repeated.get(OWN, [])
+    own = [*measured.turns[OWN], *measured.repeated.get(OWN, [])]
+    whole = [one for one in own if one is not None]
+    is_known = bool(own) and len(whole) == len(own)  # of a turn in which nothing came all is lost
     late_ms = max((one.late_p99_ms for one in known), default=None)
     against = [
         (REAL_TIME, Check("p50 / JVM-only real-time query", of_own(p50_ms, REAL_TIME), "<=", 1.5)),
@@ -339,8 +343,8 @@ def summarise(measured: Measured, only: Sequence[str] = ()) -> Result:
         *(check for name, check in against if not only or name in only),
         Check("records/s of 100 bytes, batched", batched, ">=", ENOUGH_PER_S),
         Check("valid run: worst lag of the producer p99, ms", late_ms, "<=", VALID_LATE_MS),
-        Check("records lost", sum(one.lost for one in own) if own else None, "==", 0),
-        Check("records duplicated", sum(one.doubled for one in own) if own else None, "==", 0),
+        Check("records lost", sum(one.lost for one in whole) if is_known else None, "==", 0),
+        Check("records duplicated", sum(one.doubled for one in whole) if is_known else None, "==", 0),
     ]
     return Result("kafka", figures, checks)
 

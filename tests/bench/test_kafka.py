@@ -68,11 +68,12 @@ def test_the_bars() -> None:
         ([TURN], TURN, []),
         ([LATE, TURN], TURN, [LATE]),
         ([LATE, LATE, LATE, TURN], LATE, [LATE, LATE]),
-        ([LATE, None], None, [LATE]),
+        ([LATE, None, TURN], TURN, [LATE, None]),
+        ([None, None, None, TURN], None, [None, None]),
     ],
 )
-def test_a_turn_whose_producer_was_late_is_repeated_and_told(
-    found: list[kafka.Turn | None], counted: kafka.Turn | None, repeated: list[kafka.Turn]
+def test_a_turn_whose_producer_was_late_or_that_is_empty_is_repeated_and_told(
+    found: list[kafka.Turn | None], counted: kafka.Turn | None, repeated: list[kafka.Turn | None]
 ) -> None:
     contest, said = measured(), list[str]()
     contest.turns[kafka.OWN] = []
@@ -80,11 +81,13 @@ def test_a_turn_whose_producer_was_late_is_repeated_and_told(
     contest.take_turn(kafka.OWN, lambda: next(coming), said.append)
     assert contest.turns[kafka.OWN] == [counted]
     assert contest.repeated.get(kafka.OWN, []) == repeated
-    assert sum("the producer was 4.6 ms late" in line for line in said) == len(repeated)
+    assert sum("the producer was 4.6 ms late" in line for line in said) == repeated.count(LATE)
+    assert sum("nothing came, so repeated" in line for line in said) == repeated.count(None)
     result = kafka.summarise(contest)
-    assert [one["late_p99_ms"] for one in result.figures["repeated_since_not_valid"].get(kafka.OWN, [])] == [
-        4.6 for _ in repeated
+    assert result.figures["repeated_since_not_valid"].get(kafka.OWN, []) == [
+        None if one is None else one.figures() for one in repeated
     ]
+    assert ("records lost" in failed(result)) == (None in found), "of ours nothing may stay away"
     assert ("valid run: worst lag of the producer p99, ms" in failed(result)) == (counted == LATE)
 
 

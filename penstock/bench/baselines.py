@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.bench.latency_summary import LatencySummary
+from penstock.flow.spark_conf import FILES
 from penstock.spark.build_bridge import BENCH_JAR
 from penstock.spark.session import session
 from penstock.spark.spark_logs import silenced
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 ALLOWLIST = "spark.sql.streaming.realTimeMode.allowlistCheck"
+SPARKS_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
+)
 SCHEMA = "seq bigint, due bigint, payload binary"
 FIRST_ROW_S = 30.0
 LOOK_MS = 100
@@ -134,14 +138,17 @@ def _ran(
 
 @contextmanager
 def quiet(spark: SparkSession) -> Iterator[None]:
-    """Python is not on the list of real-time mode."""
-    before = spark.conf.get(ALLOWLIST, "true") or "true"
-    spark.conf.set(ALLOWLIST, "false")
+    """Python is not on the list of real-time mode; Spark's files are written as it does by default."""
+    wanted = {ALLOWLIST: "false", FILES: SPARKS_FILES}
+    before = {key: spark.conf.get(key, None) for key in wanted}
+    for key, value in wanted.items():
+        spark.conf.set(key, value)
     try:
         with silenced(spark.sparkContext):
             yield
     finally:
-        spark.conf.set(ALLOWLIST, before)
+        for key, known in before.items():
+            spark.conf.unset(key) if known is None else spark.conf.set(key, known)
 
 
 def _unchanged(batches: "Iterator[pyarrow.RecordBatch]") -> "Iterator[pyarrow.RecordBatch]":

@@ -15,6 +15,8 @@ SEALED: Final = "org.apache.spark.penstock.HandoverShuffleManager"
 """In one process rows are handed over; between executors it is Spark's own, and every row carries a seal."""
 LINKS: Final = "org.apache.spark.penstock.LinkShuffleManager"
 """The same in one process; between executors there is one authenticated connection of ours for each pair."""
+FILES: Final = "spark.sql.streaming.checkpointFileManagerClass"
+"""Names who writes the files of Spark's log of a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,11 @@ CONF: Final = (
         "false",
         "a driver killed in its first commit leaves a torn file, which must not block the next start",
         fixed=True,
+    ),
+    ConfEntry(
+        FILES,
+        "org.apache.spark.penstock.CheckpointFiles",
+        "on a local disk Hadoop starts several programs for each file of a commit",
     ),
     ConfEntry(
         "spark.penstock.shuffle.memory",

@@ -25,6 +25,7 @@ OPERATORS = "org.apache.spark.sql.catalyst.plans.logical"
 EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 READ = "org.apache.spark.sql.connector.read"
 SHUFFLE = "org.apache.spark.shuffle"
+FILES = "org.apache.spark.sql.execution.streaming.checkpointing"
 NETWORK = "org.apache.spark.network"
 SIGNATURES = {
     "org.apache.spark.TaskContext$": [
@@ -36,6 +37,10 @@ SIGNATURES = {
         " addTaskCompletionListener(org.apache.spark.util.TaskCompletionListener)",
         "int partitionId()",
         "int stageId()",
+    ],
+    f"{FILES}.FileContextBasedCheckpointFileManager": [
+        "org.apache.hadoop.fs.FSDataOutputStream createTempFile(org.apache.hadoop.fs.Path)",
+        "void renameTempFile(org.apache.hadoop.fs.Path, org.apache.hadoop.fs.Path, boolean)",
     ],
     f"{SHUFFLE}.streaming.StreamingShuffleManager": [
         f"<K, V> {SHUFFLE}.ShuffleWriter<K, V> getWriter({SHUFFLE}.ShuffleHandle, long,"

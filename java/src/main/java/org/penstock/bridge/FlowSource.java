@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.TaskContext;
+import org.apache.spark.penstock.SparkInternals;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -142,7 +143,7 @@ public final class FlowSource implements TableProvider {
         spec = run.source();
       } catch (InterruptedException stop) {
         // Spark takes only the bare exception for a stop; wrapped, the query would end with an error.
-        throw FlowSource.<RuntimeException>unchecked(stop);
+        throw SparkInternals.<RuntimeException>unchecked(stop);
       }
       return new FlowOffset(spec.start());
     }
@@ -217,11 +218,6 @@ public final class FlowSource implements TableProvider {
 
     @Override
     public void stop() {}
-  }
-
-  @SuppressWarnings("unchecked")
-  private static <E extends Throwable> E unchecked(Throwable problem) throws E {
-    throw (E) problem;
   }
 
   /** The executor's side of a partition: the rows of the source worker, until it has ended its part of the batch. */

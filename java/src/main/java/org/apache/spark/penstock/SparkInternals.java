@@ -28,6 +28,12 @@ public final class SparkInternals {
     TaskContext$.MODULE$.unset();
   }
 
+  /** For methods of Spark's, which may throw anything and do not say so. */
+  @SuppressWarnings("unchecked")
+  public static <E extends Throwable> E unchecked(Throwable problem) throws E {
+    throw (E) problem;
+  }
+
   /** Whether an executor is the one inside the driver of local mode. */
   public static boolean isDriver(String executor) {
     return executor.equals(SparkContext$.MODULE$.DRIVER_IDENTIFIER());

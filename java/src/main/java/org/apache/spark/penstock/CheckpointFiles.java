@@ -1,0 +1,81 @@
+package org.apache.spark.penstock;
+
+import java.io.BufferedOutputStream;
+import java.io.File;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.StandardCopyOption;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager;
+
+/**
+ * The files of Spark's own log of a query. On a local disk Hadoop starts a program for each mode that it sets and each link that it
+ * looks for, several for one file; here Java does that itself. Elsewhere it is Hadoop's.
+ */
+public final class CheckpointFiles extends FileContextBasedCheckpointFileManager {
+  public CheckpointFiles(Path path, Configuration conf) {
+    super(path, conf);
+  }
+
+  @Override
+  public FSDataOutputStream createTempFile(Path path) {
+    if (!isLocal()) {
+      return super.createTempFile(path);
+    }
+    try {
+      return new FSDataOutputStream(new BufferedOutputStream(new FileOutputStream(file(path))), null);
+    } catch (IOException refused) {
+      throw SparkInternals.<RuntimeException>unchecked(refused);
+    }
+  }
+
+  @Override
+  public void renameTempFile(Path from, Path to, boolean overwriteIfPossible) {
+    if (!isLocal()) {
+      super.renameTempFile(from, to, overwriteIfPossible);
+      return;
+    }
+    try {
+      rename(file(from), file(to), overwriteIfPossible);
+    } catch (IOException refused) {
+      throw SparkInternals.<RuntimeException>unchecked(refused);
+    }
+  }
+
+  @Override
+  public boolean exists(Path path) {
+    return isLocal() ? file(path).exists() : super.exists(path);
+  }
+
+  private static void rename(File from, File to, boolean overwrite) throws IOException {
+    if (overwrite) {
+      Files.move(from.toPath(), to.toPath(), StandardCopyOption.ATOMIC_MOVE);
+      return;
+    }
+    try {
+      Files.createLink(to.toPath(), from.toPath()); // of two who do this at once one fails
+    } catch (java.nio.file.FileAlreadyExistsException there) {
+      throw new FileAlreadyExistsException(to + " is there already");
+    } catch (UnsupportedOperationException | IOException noLinks) {
+      moveUnlessThere(from, to);
+      return;
+    }
+    Files.delete(from.toPath());
+  }
+
+  /** On file systems without links. */
+  private static void moveUnlessThere(File from, File to) throws IOException {
+    if (to.exists()) {
+      throw new FileAlreadyExistsException(to + " is there already");
+    }
+    Files.move(from.toPath(), to.toPath(), StandardCopyOption.ATOMIC_MOVE);
+  }
+
+  private static File file(Path path) {
+    return new File(path.toUri().getPath());
+  }
+}

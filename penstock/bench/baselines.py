@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 ALLOWLIST = "spark.sql.streaming.realTimeMode.allowlistCheck"
-SPARKS_FILES = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
-)
+SPARKS_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 SCHEMA = "seq bigint, due bigint, payload binary"
 FIRST_ROW_S = 30.0
 LOOK_MS = 100

@@ -50,7 +50,6 @@ def torn(bed: Bed) -> Outcome:
     _stopped(bed)
     last = max((bed.checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     whole = last.read_bytes()
-    last.with_name(f".{last.name}.crc").unlink()
     for content in (whole[: len(whole) // 2], b"", None):
         last.unlink() if content is None else last.write_bytes(content)
         bed.refused(partial(bed.run, bed.flow(None)), f"the checkpoint file {last} cannot be used")

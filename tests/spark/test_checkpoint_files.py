@@ -33,6 +33,13 @@ class Log:
         stream.write(content)
         return stream
 
+    def read(self, name: str) -> bytes:
+        stream = self._files.open(self.path(name))
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
     def names(self) -> list[str]:
         return sorted(path.name for path in self.place.iterdir())
 
@@ -47,7 +54,7 @@ def test_a_file_is_there_when_it_is_whole(log: Log) -> None:
     assert "0" not in log.names()
     stream.close()
     assert log.names() == ["0"]
-    assert (log.place / "0").read_bytes() == b"first"
+    assert log.read("0") == b"first"
 
 
 def test_one_that_is_there_stays_as_it_is(log: Log) -> None:
@@ -55,14 +62,15 @@ def test_one_that_is_there_stays_as_it_is(log: Log) -> None:
     with pytest.raises(Py4JJavaError) as caught:
         log.begin("0", b"second").close()
     assert caught.value.java_exception.getClass().getSimpleName() == "FileAlreadyExistsException"
-    assert (log.place / "0").read_bytes() == b"first"
+    assert log.read("0") == b"first"
 
 
-def test_unless_that_is_wanted(log: Log) -> None:
-    log.begin("0", b"first").close()
+def test_unless_that_is_wanted(log: Log, spark: SparkSession) -> None:
+    Log(spark, log.place, SPARKS_FILES).begin("0", b"first").close()
+    assert log.names() == [".0.crc", "0"], "Hadoop has sums"
     log.begin("0", b"second", overwrite=True).close()
     assert log.names() == ["0"]
-    assert (log.place / "0").read_bytes() == b"second"
+    assert log.read("0") == b"second"
 
 
 def test_one_that_is_given_up_leaves_nothing(log: Log) -> None:

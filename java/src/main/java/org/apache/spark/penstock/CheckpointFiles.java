@@ -14,7 +14,8 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCh
 
 /**
  * The files of Spark's own log of a query. On a local disk Hadoop starts a program for each mode that it sets and each link that it
- * looks for, several for one file; here Java does that itself. Elsewhere it is Hadoop's.
+ * looks for, several for one file; here Java does that itself. There are no sums beside the files: Spark does not look at them when
+ * it reads one. Elsewhere all is Hadoop's.
  */
 public final class CheckpointFiles extends FileContextBasedCheckpointFileManager {
   public CheckpointFiles(Path path, Configuration conf) {
@@ -53,22 +54,23 @@ public final class CheckpointFiles extends FileContextBasedCheckpointFileManager
 
   private static void rename(File from, File to, boolean overwrite) throws IOException {
     if (overwrite) {
+      Files.deleteIfExists(new File(to.getParentFile(), "." + to.getName() + ".crc").toPath()); // Hadoop's, of what was there
       Files.move(from.toPath(), to.toPath(), StandardCopyOption.ATOMIC_MOVE);
-      return;
+    } else {
+      moveUnlessThere(from, to);
     }
+  }
+
+  private static void moveUnlessThere(File from, File to) throws IOException {
     try {
       Files.createLink(to.toPath(), from.toPath()); // of two who do this at once one fails
+      Files.delete(from.toPath());
+      return;
     } catch (java.nio.file.FileAlreadyExistsException there) {
       throw new FileAlreadyExistsException(to + " is there already");
     } catch (UnsupportedOperationException | IOException noLinks) {
-      moveUnlessThere(from, to);
-      return;
+      // a file system without them
     }
-    Files.delete(from.toPath());
-  }
-
-  /** On file systems without links. */
-  private static void moveUnlessThere(File from, File to) throws IOException {
     if (to.exists()) {
       throw new FileAlreadyExistsException(to + " is there already");
     }

@@ -12,7 +12,7 @@ from penstock.faults.bed import RATE_PER_S, SINK, SOURCE, TASK, Bed, committed
 from penstock.faults.items import Pass, numbers
 from penstock.faults.row import Outcome, Row
 from penstock.faults.sinks import Drop
-from penstock.faults.victims import kill, kill_worker, living
+from penstock.faults.victims import kill_one, kill_worker, living
 from penstock.spark.job import Job
 from penstock.spark.session import all_slots
 
@@ -64,7 +64,7 @@ def changed(bed: Bed, change: Any, *, killing: bool) -> Outcome:
     def fault() -> None:
         changing.start()
         time.sleep(bed.chance.uniform(0.0, 0.5))
-        kill(bed.chance.choice([*living(job, HEAD), *living(job, TASK)]))
+        kill_one(lambda: bed.chance.choice([*living(job, HEAD), *living(job, TASK)]))
 
     bed.strike(fault, 0.2, 0.8)
     changing.join(60.0)

@@ -80,6 +80,16 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+def kill_one(chosen: Callable[[], int]) -> None:
+    """A process that may have ended by itself since it was chosen; then another one."""
+    while True:
+        try:
+            kill(chosen())
+        except ProcessLookupError:
+            continue
+        return
+
+
 def kill_worker(job: Job, task: str, chance: random.Random) -> None:
     """One of a task's processes."""
     kill(chance.choice(workers(job, task)))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+MARKERS = "osD^vPX"
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -32,21 +34,21 @@ def draw(outcome: Outcome, directory: Path) -> list[Path]:
 
 
 def _picture(name: str, standings: Sequence[Standing]) -> Any:
-    """Matplotlib is an extra and is imported only here."""
+    """Matplotlib is an extra and is imported only here. Names stand beside the plot: points may be close."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 4.0), layout="constrained")
+    from penstock.report.colours import colour
+
+    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     axes = figure.subplots()
-    axes.plot([1.0], [100.0], "k*", markersize=14)
-    axes.annotate("oracle", (1.0, 100.0), xytext=(6, -12), textcoords="offset points")
-    for policy, points in curves(standings).items():
-        (line,) = axes.plot([cost for cost, _, _ in points], [held for _, held, _ in points], "o-")
-        for cost, held, setting in points:
-            words = policy if setting is points[-1][2] else ""
-            words = " ".join(filter(None, (words, setting)))
-            axes.annotate(
-                words, (cost, held), xytext=(6, 4), textcoords="offset points", color=line.get_color()
-            )
+    axes.plot([1.0], [100.0], "k*", markersize=14, linestyle="none", label="oracle")
+    for number, (policy, points) in enumerate(curves(standings).items()):
+        tint, marker = colour(number), MARKERS[number % len(MARKERS)]
+        costs, held = [cost for cost, _, _ in points], [held for _, held, _ in points]
+        style = "-" if len(points) > 1 else "none"
+        axes.plot(costs, held, linestyle=style, marker=marker, color=tint, label=policy)
+        for cost, percent, setting in points:
+            axes.annotate(setting, (cost, percent), xytext=(6, 4), textcoords="offset points", color=tint)
     axes.set(
         title=f"{name}, simulated",
         xlabel="replica-hours over the oracle's",
@@ -55,6 +57,9 @@ def _picture(name: str, standings: Sequence[Standing]) -> Any:
     )
     axes.grid(visible=True, linewidth=0.3)
     axes.margins(x=0.2)
+    axes.legend(
+        fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False
+    )
     return figure
 
 

@@ -11,7 +11,17 @@ import msgspec
 from penstock.stats.report import ChannelReport, ReplicaReport
 from penstock.stats.sketch import Sketch
 from penstock.stats.summary import Summary, merge_all, summarise_executors
-from penstock.wire.reports import Failure, QueuedChannel, Refused, Report, Said, ShuffleHeld, WorkerReport
+from penstock.wire.reports import (
+    Failure,
+    Footprint,
+    QueuedChannel,
+    Refused,
+    Report,
+    Said,
+    ShuffleHeld,
+    Slots,
+    WorkerReport,
+)
 
 
 @dataclass(slots=True)
@@ -56,11 +66,12 @@ class Metrics:
 
 class Seen(NamedTuple):
     """What was reported since the last look: the global summary, how long sampled items took through the
-    sequence of each constraint, and how many cores the workers of each executor kept busy."""
+    sequence of each constraint, and how many cores the workers of each executor and its Java kept busy."""
 
     summary: Summary
     passed_ms: dict[str, Sketch]
     cores_used: dict[str, float]
+    java_cores_used: dict[str, float]
 
 
 class Window:
@@ -75,7 +86,14 @@ class Window:
         self._replicas: dict[tuple[str, int], ReplicaReport] = {}
         self._channels: dict[tuple[str, int, int], ChannelReport] = {}
         self._passed_ms: dict[str, Sketch] = {}
+        self._java_s: dict[str, tuple[float, float]] = {}
         self._lock = threading.Lock()  # one thread collects reports, others look at them
+
+    def add_java(self, executor: str, footprint: Footprint) -> None:
+        """What the Java of an executor used."""
+        with self._lock:
+            used_s, over_s = self._java_s.get(executor, (0.0, 0.0))
+            self._java_s[executor] = (used_s + footprint.java_s, over_s + footprint.over_s)
 
     def add(
         self,
@@ -103,8 +121,10 @@ class Window:
             replicas, self._replicas = self._replicas, {}
             channels, self._channels = self._channels, {}
             passed_ms, self._passed_ms = self._passed_ms, {}
+            java_s, self._java_s = self._java_s, {}
         summary = merge_all(summarise_executors(replicas.values(), channels.values()).values())
-        return Seen(summary, passed_ms, _cores_used(replicas.values()))
+        java = {executor: used_s / over_s for executor, (used_s, over_s) in java_s.items() if over_s > 0}
+        return Seen(summary, passed_ms, _cores_used(replicas.values()), java)
 
 
 def _cores_used(replicas: Iterable[ReplicaReport]) -> dict[str, float]:
@@ -160,6 +180,8 @@ class Reported:
         self._waiting: dict[tuple[str, int], tuple[_Process, list[QueuedChannel]]] = {}
         self._held: dict[str, ShuffleHeld] = {}
         self._refused: dict[str, Refused] = {}
+        self._footprints: dict[str, Footprint] = {}
+        self._slots: dict[str, Slots] = {}
         self._died: deque[tuple[str, int]] = deque(maxlen=_LEAVING)
         self._lags: dict[str, dict[int, int]] = {}
         self._windows: list[Window] = []
@@ -176,6 +198,9 @@ class Reported:
             for window in self._windows:
                 window.add(executor, report.interval, report.channels, passed_ms)
             self._note_lag(report.interval)
+        if report.footprint is not None:
+            for window in self._windows:
+                window.add_java(executor, report.footprint)
         with self._lock:
             self._count(executor, report)
         for chained in report.chained:
@@ -206,6 +231,8 @@ class Reported:
                 self._held[executor] = report.shuffle
         if report.refused is not None:
             self._refused[executor] = report.refused
+        if report.footprint is not None:
+            self._footprints[executor] = report.footprint
         if report.restarted is not None:
             self._past.setdefault(report.restarted.task, _Totals()).restarts += 1
             self._died.append((report.restarted.task, report.restarted.replica))
@@ -235,6 +262,7 @@ class Reported:
             self._waiting.clear()
             self._held.clear()
             self._lags.clear()
+            self._footprints.clear()
 
     def window(self) -> Window:
         """Of what is measured from now on; everybody who wants to look at intervals of their own has one."""
@@ -288,6 +316,18 @@ class Reported:
             refused = {executor: told.count for executor, told in self._refused.items()}
         latency = {name: total.latency for name, total in totals.items() if total.latency.count}
         return Metrics(tasks, latency, shuffle=held, refused=refused)
+
+    def note_slots(self, slots: bytes) -> None:
+        """Take in a JSON object of what Spark's executors of now may run, and run."""
+        known = msgspec.json.decode(slots, type=dict[str, Slots])
+        with self._lock:
+            self._slots = known
+
+    def executors(self) -> dict[str, tuple[Footprint | None, Slots | None]]:
+        """What every executor takes and runs, as far as that is known."""
+        with self._lock:
+            footprints, slots = dict(self._footprints), self._slots
+        return {name: (footprints.get(name), slots.get(name)) for name in sorted({*footprints, *slots})}
 
     def refused(self) -> dict[str, Refused]:
         """What each executor has told of connections that it closed."""

@@ -8,12 +8,13 @@ from penstock.flow.chains import all_chains
 from penstock.flow.graph import Constraint
 from penstock.flow.layers import Layout
 from penstock.observe.demand import Demand
+from penstock.observe.executors import executors_of
 from penstock.observe.outside import Outside
 from penstock.observe.queues import with_queues
 from penstock.observe.reported import Reported
 from penstock.policy.held import Judge
 from penstock.stats.observed import observed
-from penstock.stats.snapshot import ExecutorStats, Snapshot
+from penstock.stats.snapshot import Snapshot
 from penstock.wire.orders import Switches
 
 
@@ -56,7 +57,7 @@ class View:
         complete = self._outside.complete(snapshot, layout, self._reported.backlog(receivers), seen.passed_ms)
         names = [stream.name for stream in layout.graph.streams]
         judged = self._judge.judged(with_queues(complete, names, self._reported.waiting()))
-        executors = {name: ExecutorStats(cores_used=used) for name, used in sorted(seen.cores_used.items())}
+        executors = executors_of(seen, self._reported.executors())
         return msgspec.structs.replace(judged, executors=executors or None)
 
     def constraints(self) -> tuple[Constraint, ...]:

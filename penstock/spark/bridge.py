@@ -145,6 +145,12 @@ class Bridge:
         """In words, executors of this run that are gone or silent; empty if there are none."""
         return "" if self._run is None else str(self._run.lostExecutors())
 
+    def slots(self) -> bytes:
+        """By executor, as JSON: the tasks of Spark that it may run at a time, and those that it runs."""
+        jvm: Any = self._spark._jvm
+        context: Any = self._spark.sparkContext._jsc
+        return str(jvm.org.apache.spark.penstock.SparkInternals.slotsByExecutor(context.sc())).encode()
+
     def replace_silent_executors(self) -> None:
         """Give up those that have been silent for so long that their workers have ended themselves.
 

@@ -69,6 +69,7 @@ class Monitor(threading.Thread):
             self._tell(notice)
         if self._progress.is_due():
             self._progress.note(self._bridge.batch(), self._metrics())
+            self._reported.note_slots(self._bridge.slots())
             self._bridge.replace_silent_executors()
         if self._bridge.lost_executors():
             self._bridge.end_query()  # Spark would find out by itself, seconds later

@@ -72,11 +72,13 @@ class ExecutorStats(
 ):
     """One executor.
 
-    `cores_used` is what its workers kept busy; `slots` are the tasks of Spark that it may run at a time.
+    `cores` are those of its machine, `cores_used` what its workers kept busy, `java_cores_used` its Java;
+    `slots` are the tasks of Spark that it may run at a time. The memory is that of all its processes.
     """
 
     cores: Amount | None = None
     cores_used: Amount | None = None
+    java_cores_used: Amount | None = None
     slots: Count | None = None
     slots_used: Count | None = None
     memory_bytes: Amount | None = None

@@ -77,12 +77,32 @@ class Refused(msgspec.Struct, frozen=True):
     last: str
 
 
+class Footprint(msgspec.Struct, frozen=True):
+    """What an executor takes of its machine: `java_s` CPU seconds of its Java in the last `over_s` seconds.
+
+    The memory is that of its Java and of all processes that it has started, None where nobody tells.
+    """
+
+    cores: int
+    java_s: float
+    over_s: float
+    memory_bytes: int | None = None
+
+
+class Slots(msgspec.Struct, frozen=True, array_like=True):
+    """Tasks of Spark that an executor may run at a time, and those that it runs."""
+
+    all: int
+    used: int
+
+
 class Report(msgspec.Struct, frozen=True):
     """One report: of a worker, with what its last interval showed, or of one of the other events.
 
     `gone` is the process id of a worker that says nothing more. `passed_ms` are sketches of how long the
     tagged items of the interval took that left the sequence of a constraint here. `queue` is what waits
-    before the worker now, `shuffle` what waits in all of its executor, None where nobody knows.
+    before the worker now, `shuffle` what waits in all of its executor, None where nobody knows. `footprint`
+    is what the executor takes.
     """
 
     worker: WorkerReport | None = None
@@ -96,6 +116,7 @@ class Report(msgspec.Struct, frozen=True):
     queue: list[QueuedChannel] | None = None
     shuffle: ShuffleHeld | None = None
     refused: Refused | None = None
+    footprint: Footprint | None = None
 
 
 class Said(msgspec.Struct, frozen=True):

@@ -160,7 +160,7 @@ def test_the_picture_is_written(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_the_demo_runs_on_spark_under_its_policy_and_loses_nothing(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), width=120)
-    found = demo(14, tmp_path / "demo.png", console, Rates(2_000.0))
+    found = demo(14, tmp_path / "demo.png", console, Rates(2_000.0), dashboard=0)
     assert found.items > 5_000
     assert (found.lost, found.duplicated) == (0, 0)
     assert max(found.replicas) > 2, "more testers than at the start"
@@ -169,3 +169,4 @@ def test_the_demo_runs_on_spark_under_its_policy_and_loses_nothing(tmp_path: Pat
     shown = console.file.getvalue()
     assert f"picture: {tmp_path / 'demo.png'}" in shown
     assert "tester 2 → " in shown, "with its reason"
+    assert "dashboard at http://127.0.0.1:" in shown

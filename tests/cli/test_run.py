@@ -61,14 +61,20 @@ def test_sigterm_drains_commits_and_exits_with_0_and_the_next_run_goes_on(tmp_pa
     command = [sys.executable, "-c", "from penstock.cli.main import app; app()"]
     reached = 0
     for _ in range(2):
-        arguments = ["run", "told_flow:flow", "--checkpoint", "checkpoint"]
-        with subprocess.Popen([*command, *arguments], cwd=tmp_path, stderr=subprocess.DEVNULL) as running:
+        arguments = ["run", "told_flow:flow", "--checkpoint", "checkpoint", "--dashboard", "0"]
+        with (
+            (tmp_path / "said").open("wb") as said,
+            subprocess.Popen(
+                [*command, *arguments], cwd=tmp_path, stdout=said, stderr=subprocess.DEVNULL
+            ) as running,
+        ):
             deadline = time.monotonic() + 90
             while len(numbers_in(tmp_path / "out")) < reached + 300 and time.monotonic() < deadline:
                 time.sleep(0.2)
             running.send_signal(signal.SIGTERM)
             assert running.wait(60) == 0
         reached = len(numbers_in(tmp_path / "out"))
+    assert "dashboard at http://127.0.0.1:" in (tmp_path / "said").read_text()
     counts = Counter(numbers_in(tmp_path / "out"))
     assert sorted(counts) == list(range(reached)), "nothing lost"
     assert set(counts.values()) == {1}, "nothing twice"

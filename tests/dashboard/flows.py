@@ -58,7 +58,12 @@ def interval(number: int) -> Snapshot:
         tasks={**tasks, NASTY: nasty},
         streams=[*streams, replace(seen.streams[1], receiver=NASTY)],
         chains=[["work", "sink"]],
-        executors={"0": ExecutorStats(cores=2, cores_used=1.25, slots_used=5)},
+        executors={
+            "0": ExecutorStats(
+                cores=2, cores_used=1.25, java_cores_used=0.314, slots_used=5, memory_bytes=1_234 * 2**20
+            ),
+            "1": ExecutorStats(cores=2, slots_used=0),
+        },
     )
 
 

@@ -1,8 +1,10 @@
 """A flow that runs: figures within a second, steering from the page, and what is told when it ends."""
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -112,6 +114,55 @@ def test_what_is_new_reaches_the_page_within_a_second_and_no_items(
         "fetch('/api/columns').then((answer) => answer.json()).then((told) => told.times.at(-1))"
     )
     assert age_s < 5, "a second and what a busy machine adds"
+
+
+class Foreign(BaseHTTPRequestHandler):
+    """A page at another port of the same host: browsers send it the same cookies."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<p>elsewhere</p>")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+        """Nobody reads it."""
+
+
+ATTACK = """(async () => {
+  const body = JSON.stringify({ do: "set", replicas: { work: 9 } });
+  const asked = (path, options) => fetch(BASE + path, { credentials: "include", ...options })
+    .then((answer) => `${answer.type} ${answer.status}`, () => "refused");
+  const json = { "content-type": "application/json" };
+  return [
+    await asked("api/set", { method: "POST", body, headers: json }),
+    await asked("api/set", { method: "POST", body, mode: "no-cors" }),
+    await asked("api/flow", {}),
+  ];
+})()"""
+
+
+def test_pages_from_elsewhere_neither_read_nor_steer(
+    chrome: Browser, serving: DashboardServer, job: WatchedJob
+) -> None:
+    elsewhere = HTTPServer(("127.0.0.1", 0), Foreign)
+    threading.Thread(target=elsewhere.serve_forever, daemon=True).start()
+    try:
+        attacker = chrome.page(serving.signed_url)
+        attacker.until("document.querySelector('form.steer')")
+        before = job.active["work"]
+        attacker.open(f"http://127.0.0.1:{elsewhere.server_port}/")
+        attacker.until("document.body.innerText === 'elsewhere'")
+        answers = attacker.run(ATTACK.replace("BASE", repr(serving.url)))
+        assert answers == ["refused", "refused", "refused"]
+        assert job.active["work"] == before
+    finally:
+        elsewhere.shutdown()
+        elsewhere.server_close()
+    reader = chrome.page(serving.url)
+    reader.until("document.getElementById('kept')")
+    assert reader.run(ATTACK.replace("BASE", "'/'")) == ["basic 401", "basic 401", "basic 200"]
+    assert job.active["work"] == before
 
 
 def test_nothing_went_wrong(page: Page) -> None:

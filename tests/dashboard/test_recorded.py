@@ -1,6 +1,5 @@
 """A recording is read once, quickly, and what is wrong with one is said."""
 
-import time
 from pathlib import Path
 
 import msgspec
@@ -15,9 +14,6 @@ from penstock.stats.snapshot import encode_snapshot
 from tests.control.headers import HEADER
 from tests.dashboard.flows import interval, recorded
 from tests.report.recordings import decision, snapshot
-
-A_DAY = 17_280
-CPU_S = 3.0
 
 
 def test_what_people_decided_is_in_the_log_and_not_among_the_policys(tmp_path: Path) -> None:
@@ -67,18 +63,3 @@ def test_only_the_last_intervals_are_kept_of_a_flow_that_runs() -> None:
     assert timeline.columns(4).times == [4.0]
     assert timeline.interval(1) is None
     assert timeline.interval(2) is not None
-
-
-@pytest.mark.slow
-def test_a_day_opens_within_three_seconds(tmp_path: Path) -> None:
-    path = tmp_path / "day.jsonl"
-    with Recorder(path, HEADER) as recorder:
-        for number in range(A_DAY):
-            recorder.write_snapshot(interval(number % 4), at_s=5.0 * (number + 1))
-            entry = Entry(number=number, at_s=5.0 * (number + 1), decision=decision(2))
-            recorder.write_decision(entry)
-    began_s = time.process_time()
-    shown = RecordedFlow(path)
-    msgspec.json.encode(shown.timeline.columns())
-    assert time.process_time() - began_s < CPU_S
-    assert shown.timeline.end == A_DAY

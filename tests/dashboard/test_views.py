@@ -110,15 +110,20 @@ def test_commits_and_executors(page: Page) -> None:
     newest, before, *_ = page.rows("#events")
     assert "the sources stood still for 210 ms at a boundary" in newest[2]
     assert before[1:] == ["restart", "started again after 1.5 s, 1,200 items replayed", HIDDEN]
-    assert page.rows("#executors") == [["0", "source 1, work 4", "5", "1.25", "2", "5"]]
+    assert page.rows("#executors") == [
+        ["0", "source 1, work 4", "5", "1.25", "0.31", "2", "5", "1,234 MiB"],
+        ["1", "–", "0", "–", "–", "2", "0", "–"],
+    ]
     headings = page.run("[...document.querySelectorAll('#executors th')].map((one) => one.innerText)")
     assert headings == [
         "executor",
         "replicas",
         "all replicas",
         "cores used by workers",
-        "cores",
+        "cores used by Java",
+        "cores of its machine",
         "slots used",
+        "memory",
     ]
     assert page.run("document.getElementById('cores').innerText") == "1 of 2 cores are used"
 
@@ -138,6 +143,8 @@ def test_a_page_for_every_task(page: Page) -> None:
     assert page.legend("Items that wait") == {"before it": "43"}
     assert page.legend("Latency") == {"service": "1.00 ms", "queue": "10.00 ms"}
     assert page.rows("#streams")[0][0] == "source->work"
+    spent = page.legend("source->work, by what it is spent on")
+    assert spent == {"batching": "1.00 ms", "transport": "2.00 ms", "queue": "10.00 ms"}
     assert "work: 4 → 5 replicas" in page.rows("#decided")[0][2]
     page.run("location.hash = '#/'")
     page.until("document.getElementById('kept')")
@@ -188,6 +195,13 @@ def test_readable_wide_and_narrow_light_and_dark(page: Page, width: int, dark: b
     assert contrast == [], "text that can hardly be told from what is behind it"
     dark_back = page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
     assert dark_back == dark
+    page.run("location.hash = '#/task/work'")
+    page.until("document.querySelectorAll('#streams canvas').length === 3")
+    page.until(f"document.documentElement.scrollWidth <= {width}")
+    page.until(f"document.querySelector('#streams canvas').getBoundingClientRect().right <= {width}")
+    assert page.run(CONTRAST) == []
+    page.run("location.hash = '#/'")
+    page.until("document.getElementById('kept')")
 
 
 def test_it_is_used_by_keyboard(page: Page) -> None:

@@ -116,6 +116,32 @@ def test_cores_are_told_by_executor_as_its_workers_use_them() -> None:
     assert view.snapshot(1.0).executors is None
 
 
+def footprint(executor: str, java_s: float, over_s: float, **more: int) -> bytes:
+    told = {"cores": 4, "java_s": java_s, "over_s": over_s, **more}
+    return msgspec.json.encode([{"executor": executor, "said": {"footprint": told}}])
+
+
+def test_what_an_executor_takes_and_runs_is_told() -> None:
+    placed, reported = layout(), Reported()
+    view = View(reported, lambda: (placed, switches(placed)), None)
+    reported.add(footprint("1", 0.5, 1.0, memory_bytes=100))
+    reported.add(footprint("1", 1.0, 3.0, memory_bytes=200))
+    reported.add(footprint("10", 0.0, 1.0))
+    reported.note_slots(b'{"1": [8, 3], "2": [8, 0]}')
+    first = ExecutorStats(cores=4, java_cores_used=0.375, slots=8, slots_used=3, memory_bytes=200)
+    idle = ExecutorStats(slots=8, slots_used=0)
+    assert view.snapshot(4.0).executors == {
+        "1": first,
+        "10": ExecutorStats(cores=4, java_cores_used=0.0),
+        "2": idle,
+    }
+    later = view.snapshot(1.0).executors or {}
+    assert later["1"].java_cores_used == 1 / 3, "nothing new: what it told last"
+    reported.all_gone()
+    reported.note_slots(b'{"2": [8, 0]}')
+    assert view.snapshot(1.0).executors == {"2": idle}
+
+
 def test_a_source_is_not_to_have_more_replicas_than_splits() -> None:
     flow = ps.Flow("sums")
     source = ps.paced(lambda partition, index, seed: index, 10, partitions=6)

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.spark
 SCRIPT = """
 import json, os, sys, time
 from collections import Counter
+import msgspec
 import penstock as ps
 from penstock.testing.collector import Collector
 from tests.spark.items import numbered, expected
@@ -41,6 +42,7 @@ if __name__ == "__main__":
     job.set_active("where", 6)
     gap_ms = job.boundary()
     job.set_pool("where", 5)
+    executors = job.view().snapshot(1.0).executors
     ended = job.await_termination(60)
     items = Counter(item for item, _ in collector.items())
     print(json.dumps({
@@ -49,6 +51,7 @@ if __name__ == "__main__":
         "exact": items == Counter(list(expected(6000, 2)) * 2),
         "parents": len({parent for _, parent in collector.items()}),
         "gap_ms": gap_ms,
+        "executors": msgspec.to_builtins(executors),
     }))
     collector.close()
 """
@@ -134,5 +137,11 @@ def test_two_executors_carry_the_same_flow(tmp_path: Path) -> None:
     assert result["ended"]
     assert result["exact"]
     assert result["parents"] == 2
+    assert sorted(result["executors"]) == ["0", "1"]
+    for told in result["executors"].values():
+        assert told["slots"] == 8
+        assert 0 < told["slots_used"] <= 8
+        assert told["java_cores_used"] > 0
+        assert told["memory_bytes"] > 100 * 2**20
     assert 'flow "spread" needs 2 for numbers, 6 for where, 2 for keyed' in result["refused"]
     assert "Spark has 6 task slots" in result["refused"]

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.control.recording import read_log, read_snapshots
+from penstock.spark.session import all_slots
 from tests.spark.items import Item, make_item
 
 
@@ -74,6 +75,7 @@ def test_a_running_flow_is_seen_and_steered(spark: SparkSession, tmp_path: Path)
             "policy: on -> off",
         ]
         assert job.metrics().tasks["work"].active == 3
+        held = sum(task.pool for task in job.metrics().tasks.values())
         assert job.control is not None
         seen = len(job.decisions())
         until(lambda: len(job.decisions()) > seen + 1)
@@ -86,8 +88,17 @@ def test_a_running_flow_is_seen_and_steered(spark: SparkSession, tmp_path: Path)
     assert [entry.decision.reasons[0].why for entry in read_log(recording) if entry.by == "dashboard"] == [
         "work: 2 -> 3 replicas"
     ]
-    told = [used for seen in read_snapshots(recording) for used in (seen.executors or {}).values()]
+    snapshots = list(read_snapshots(recording))
+    told = [used for seen in snapshots for used in (seen.executors or {}).values()]
     assert any(executor.cores_used for executor in told), "workers have used their executor's cores"
+    assert any(executor.java_cores_used for executor in told), "so has Java"
+    assert any((executor.memory_bytes or 0) > 100 * 2**20 for executor in told)
+    slots = [
+        (sum(one.slots or 0 for one in found.values()), sum(one.slots_used or 0 for one in found.values()))
+        for seen in snapshots
+        if (found := seen.executors or {})
+    ]
+    assert (all_slots(spark), held) in slots
     with pytest.raises(urllib.error.URLError):
         asked(url, "api/flow")
 

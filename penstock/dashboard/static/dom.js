@@ -21,6 +21,7 @@ export const ms = (value) => (known(value) ? `${value.toFixed(2)} ms` : NOTHING)
 export const share = (value) => (known(value) ? `${(100 * value).toFixed(1)} %` : NOTHING);
 export const perSecond = (value) => (known(value) ? `${value.toFixed(1)} /s` : NOTHING);
 export const count = (value) => (known(value) ? value.toLocaleString("en-US", { maximumFractionDigits: 1 }) : NOTHING);
+export const megabytes = (value) => (known(value) ? `${Math.round(value / 2 ** 20).toLocaleString("en-US")} MiB` : NOTHING);
 export const plain = (value) => (known(value) ? String(Math.round(value * 100) / 100) : NOTHING);
 
 // Recordings of the simulator count seconds from their start, all others since 1970.

@@ -82,9 +82,15 @@ function streams(page, name) {
   const place = h("div");
   const own = page.about.shape.streams.filter((one) => one.sender === name || one.receiver === name);
   const forms = page.maySteer ? own.map((one) => lifetimeForm(one.name, page.now?.lifetimes_ms[one.name] ?? 0)) : [];
+  const charts = own.map((one) => new Chart({
+    title: `${one.name}, by what it is spent on`, unit: "ms", show: ms, stacked: true,
+    lines: ["batching", "transport", "queue"].map((part) => ({ label: part, key: ["stream", one.name, part], colour: "text", fill: `fill-${part}` })),
+  }));
   return {
-    element: section("streams", "Streams", "Into the task and out of it.", place, forms),
-    update({ columns, number }) {
+    element: section("streams", "Streams", "Into the task and out of it: mean latency at the chosen time, and over time.",
+      place, h("div", { class: "charts" }, charts.map((chart) => chart.element)), forms),
+    update({ columns, number, choose }) {
+      charts.forEach((chart) => chart.update(columns, number, choose));
       const rows = own.map((one) => [one.name, one.wiring, ...["latency", "batching", "transport", "queue", "lifetime"].map((figure) => ms(columns.at(number, "stream", one.name, figure)))]);
       place.replaceChildren(table([["stream", "name"], ["wiring"], ...["latency", "batching", "transport", "queue", "batch lifetime"].map((one) => [one, "number"])], rows));
     },

@@ -2,7 +2,7 @@
 // told of every new interval; forms are built once, so that nobody's typing is lost.
 
 import { Chart } from "./charts.js";
-import { clock, count, h, list, ms, NOTHING, perSecond, plain, section, share, table, taskLink } from "./dom.js";
+import { clock, count, h, list, megabytes, ms, NOTHING, perSecond, plain, section, share, table, taskLink } from "./dom.js";
 import { graph } from "./graph.js";
 import { boundForm } from "./steer.js";
 
@@ -166,7 +166,7 @@ export function events(page) {
 
 export function executors() {
   const place = h("div");
-  const about = "Which replicas run where, and how many cores their processes keep busy. The line above the table has the cores of everything: driver, Spark and workers.";
+  const about = "Which replicas run where, and what each executor takes. Cores used are those that its workers and Spark's Java keep busy, memory is that of all its processes, slots are Spark's tasks. The line above the table has the cores of everything: driver, Spark and workers.";
   return {
     element: section("executors", "Executors", about, place),
     update({ columns, number, snapshot }) {
@@ -182,9 +182,11 @@ export function executors() {
       // What no executor tells has no column.
       const told = [
         ["cores used by workers", (figures) => plain(figures.cores_used)],
-        ["cores", (figures) => plain(figures.cores)],
+        ["cores used by Java", (figures) => plain(figures.java_cores_used)],
+        ["cores of its machine", (figures) => plain(figures.cores)],
         ["slots used", (figures) => plain(figures.slots_used)],
         ["slots", (figures) => plain(figures.slots)],
+        ["memory", (figures) => megabytes(figures.memory_bytes)],
       ].filter(([, show]) => Object.values(known).some((figures) => show(figures) !== NOTHING));
       const inOrder = [...at].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
       const rows = inOrder.map(([name, tasks]) => [

@@ -16,10 +16,12 @@ final class Agent {
   private static final long POLL_MS = 20;
   private static final long EXCHANGE_OLD_NS = 1_000_000_000L;
   private static final long REFUSALS_EVERY_NS = 1_000_000_000L;
+  private static final long FOOTPRINT_EVERY_MS = 1_000;
   private static volatile Agent current;
 
   private final PenstockPlugin.DriverLink driver;
   private final Thread thread = new Thread(this::loop, "penstock-agent");
+  private final Thread measuring = new Thread(this::measure, "penstock-agent");
   private final Map<String, Orders> orders = new ConcurrentHashMap<>();
   private final Map<String, Workers> workers = new HashMap<>();
   private final Reports.Outgoing reports = new Reports.Outgoing();
@@ -45,8 +47,10 @@ final class Agent {
   static Agent start(PenstockPlugin.DriverLink driver) {
     Agent agent = new Agent(driver);
     current = agent;
-    agent.thread.setDaemon(true);
-    agent.thread.start();
+    for (Thread one : List.of(agent.thread, agent.measuring)) {
+      one.setDaemon(true);
+      one.start();
+    }
     return agent;
   }
 
@@ -178,6 +182,25 @@ final class Agent {
     }
   }
 
+  /** All runs hear what this executor takes: not in the thread that has to be quick with orders. */
+  private void measure() {
+    Footprint footprint = new Footprint();
+    try {
+      while (!closed) {
+        Thread.sleep(FOOTPRINT_EVERY_MS);
+        Set<String> runs = known().keySet();
+        if (runs.isEmpty()) {
+          footprint = new Footprint(); // the time without a run is nobody's
+        } else {
+          String told = Reports.footprint(footprint.next());
+          runs.forEach(run -> report(run, told));
+        }
+      }
+    } catch (InterruptedException stop) {
+      // The executor is closed.
+    }
+  }
+
   /** The fastest exchange of the last second tells workers most about how this clock and the driver's differ. */
   private void note(Exchange fresh) {
     Exchange held = exchange;
@@ -250,6 +273,7 @@ final class Agent {
   void close() {
     closed = true;
     thread.interrupt();
+    measuring.interrupt();
     List<String> runs;
     synchronized (workers) {
       runs = new ArrayList<>(workers.keySet());

@@ -18,7 +18,8 @@ public final class Reports {
   private Reports() {}
 
   private static final int MOST = 20_000;
-  private static final String REGULAR = "{\"worker\""; // totals: the next one says the same and more
+  private static final String WORKER = "{\"worker\""; // totals: the next one says the same and more
+  private static final String FOOTPRINT = "{\"footprint\"";
 
   /** A report of a run, with its number among all of its executor. */
   public record Numbered(long number, String run, String json) {}
@@ -40,6 +41,11 @@ public final class Reports {
     return Json.text(Map.of("refused", Map.of("count", count, "last", last)));
   }
 
+  /** What this executor takes of its machine; see Footprint. */
+  static String footprint(String json) {
+    return FOOTPRINT + ":" + json + "}";
+  }
+
   /** A report of a worker, and what waits before it and in all of its executor; null where nobody knows. */
   static String withQueue(String report, String queue) {
     if (queue == null) {
@@ -55,7 +61,8 @@ public final class Reports {
       return;
     }
     for (Iterator<T> oldest = waiting.iterator(); oldest.hasNext(); ) {
-      if (json.apply(oldest.next()).startsWith(REGULAR)) {
+      String report = json.apply(oldest.next());
+      if (report.startsWith(WORKER) || report.startsWith(FOOTPRINT)) {
         oldest.remove();
         return;
       }

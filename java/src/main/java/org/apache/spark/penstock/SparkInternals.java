@@ -1,5 +1,7 @@
 package org.apache.spark.penstock;
 
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.ToIntFunction;
@@ -7,11 +9,13 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.SparkContext$;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskContext$;
+import org.apache.spark.scheduler.TaskSchedulerImpl;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.DirectShufflePartitionID;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
+import org.apache.spark.status.api.v1.ExecutorSummary;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -42,6 +46,22 @@ public final class SparkInternals {
   /** How many tasks may run at once on the executors of now, without those that Spark is ending. */
   public static int slots(SparkContext context) {
     return context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile());
+  }
+
+  /** By executor, as JSON: how many tasks it may run at a time, and how many it runs. */
+  public static String slotsByExecutor(SparkContext context) {
+    scala.collection.Map<String, Object> running =
+        context.taskScheduler() instanceof TaskSchedulerImpl scheduler
+            ? scheduler.runningTasksByExecutors()
+            : scala.collection.immutable.Map$.MODULE$.empty();
+    ObjectNode all = JsonNodeFactory.instance.objectNode();
+    for (ExecutorSummary executor : CollectionConverters.asJava(context.statusStore().executorList(true))) {
+      if (executor.maxTasks() > 0) { // a driver beside its executors runs none
+        Object used = running.get(executor.id()).getOrElse(() -> 0);
+        all.putArray(executor.id()).add(executor.maxTasks()).add((int) used);
+      }
+    }
+    return all.toString();
   }
 
   /** Lets Spark end an executor that no longer answers, and start another in its place where the cluster does that. */

@@ -19,7 +19,7 @@ from penstock.faults.victims import wait_until
 PENSTOCK = (sys.executable, "-P", "-c", "from penstock.cli.main import app; app()")
 MARK = "PENSTOCK_TRIAL"
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
-"""A Java that lives for half a minute spends most of its time on what its second compiler never pays back."""
+"""For a Java that lives for half a minute: its second compiler would take more time than it saves."""
 ORPHANS_END_S = 60.0
 _COUNT = count()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.faults.drivers import SHORT_LIVED
 from penstock.flow.spark_conf import SHUFFLE
 from penstock.spark.session import session
 from penstock.testing.collector import Collector
@@ -32,7 +33,7 @@ def private_tmp() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark(private_tmp: Path) -> Iterator[SparkSession]:
     master = os.environ.get("PENSTOCK_TEST_MASTER")
-    options = f"-Djava.io.tmpdir={private_tmp}"
+    options = f"{SHORT_LIVED} -Djava.io.tmpdir={private_tmp}"
     conf = {"spark.driver.extraJavaOptions": options, "spark.executor.extraJavaOptions": options}
     shuffle = os.environ.get("PENSTOCK_TEST_SHUFFLE")
     if shuffle:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from penstock.faults.drivers import SHORT_LIVED
+
 pytestmark = pytest.mark.spark
 
 SCRIPT = """
@@ -126,7 +128,7 @@ def ran(script: str, tmp_path: Path) -> dict[str, Any]:
         text=True,
         timeout=150,
         check=False,
-        env={**os.environ, "PENSTOCK_TEST": str(tmp_path)},
+        env={**os.environ, "PENSTOCK_TEST": str(tmp_path), "JAVA_TOOL_OPTIONS": SHORT_LIVED},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))

@@ -41,10 +41,15 @@ if __name__ == "__main__":
         refused = str(refusal)
     job = ps.run(flow, master=master)
     job.await_termination(1.5)
+    view, deadline, executors = job.view(), time.monotonic() + 10, {}
+    while time.monotonic() < deadline:
+        executors = view.snapshot(1.0).executors or {}
+        if len(executors) == 2 and all(told.memory_bytes and told.slots_used for told in executors.values()):
+            break
+        time.sleep(0.1)
     job.set_active("where", 6)
     gap_ms = job.boundary()
     job.set_pool("where", 5)
-    executors = job.view().snapshot(1.0).executors
     ended = job.await_termination(60)
     items = Counter(item for item, _ in collector.items())
     print(json.dumps({

@@ -65,7 +65,7 @@ def test_sigterm_drains_commits_and_exits_with_0_and_the_next_run_goes_on(tmp_pa
         with (
             (tmp_path / "said").open("wb") as said,
             subprocess.Popen(
-                [*command, *arguments], cwd=tmp_path, stdout=said, stderr=subprocess.DEVNULL
+                [*command, *arguments], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=said
             ) as running,
         ):
             deadline = time.monotonic() + 90

@@ -3,7 +3,10 @@ package org.apache.spark.penstock;
 import java.io.BufferedOutputStream;
 import java.io.File;
 import java.io.FileOutputStream;
+import java.io.FilterOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.StandardCopyOption;
 import org.apache.hadoop.conf.Configuration;
@@ -28,9 +31,9 @@ public final class CheckpointFiles extends FileContextBasedCheckpointFileManager
       return super.createTempFile(path);
     }
     try {
-      return new FSDataOutputStream(new BufferedOutputStream(new FileOutputStream(file(path))), null);
+      return new FSDataOutputStream(new Told(new BufferedOutputStream(new FileOutputStream(file(path)))), null);
     } catch (IOException refused) {
-      throw SparkInternals.<RuntimeException>unchecked(refused);
+      throw new UncheckedIOException(refused);
     }
   }
 
@@ -42,8 +45,10 @@ public final class CheckpointFiles extends FileContextBasedCheckpointFileManager
     }
     try {
       rename(file(from), file(to), overwriteIfPossible);
+    } catch (FileAlreadyExistsException there) {
+      throw SparkInternals.<RuntimeException>unchecked(there); // Spark waits for just this
     } catch (IOException refused) {
-      throw SparkInternals.<RuntimeException>unchecked(refused);
+      throw new UncheckedIOException(refused);
     }
   }
 
@@ -75,6 +80,31 @@ public final class CheckpointFiles extends FileContextBasedCheckpointFileManager
       throw new FileAlreadyExistsException(to + " is there already");
     }
     Files.move(from.toPath(), to.toPath(), StandardCopyOption.ATOMIC_MOVE);
+  }
+
+  /** Says of what kind a problem is: "No space left on device" alone would not tell that it is one of files. */
+  private static final class Told extends FilterOutputStream {
+    Told(OutputStream out) {
+      super(out);
+    }
+
+    @Override
+    public void write(byte[] bytes, int begin, int length) {
+      try {
+        out.write(bytes, begin, length);
+      } catch (IOException refused) {
+        throw new UncheckedIOException(refused);
+      }
+    }
+
+    @Override
+    public void close() {
+      try {
+        super.close();
+      } catch (IOException refused) {
+        throw new UncheckedIOException(refused);
+      }
+    }
   }
 
   private static File file(Path path) {

@@ -60,6 +60,9 @@ class FakeBridge:
     def lost_executors(self) -> str:
         return ""
 
+    def slots(self) -> bytes:
+        return b"{}"
+
     def replace_silent_executors(self) -> None:
         """None is silent."""
 

@@ -69,17 +69,15 @@ public final class CheckpointFiles extends FileContextBasedCheckpointFileManager
   private static void moveUnlessThere(File from, File to) throws IOException {
     try {
       Files.createLink(to.toPath(), from.toPath()); // of two who do this at once one fails
-      Files.delete(from.toPath());
-      return;
     } catch (java.nio.file.FileAlreadyExistsException there) {
       throw new FileAlreadyExistsException(to + " is there already");
-    } catch (UnsupportedOperationException | IOException noLinks) {
-      // a file system without them
+    } catch (UnsupportedOperationException | IOException noLinks) { // a file system without them
+      if (to.exists()) {
+        throw new FileAlreadyExistsException(to + " is there already");
+      }
+      Files.move(from.toPath(), to.toPath(), StandardCopyOption.ATOMIC_MOVE);
     }
-    if (to.exists()) {
-      throw new FileAlreadyExistsException(to + " is there already");
-    }
-    Files.move(from.toPath(), to.toPath(), StandardCopyOption.ATOMIC_MOVE);
+    Files.deleteIfExists(from.toPath());
   }
 
   /** Says of what kind a problem is: "No space left on device" alone would not tell that it is one of files. */

@@ -9,7 +9,7 @@ from typing import Any, Final
 import penstock
 from penstock.bench.harness import Check, Effort, Result, median, ratio
 from penstock.bench.state import KEYS, Declared, drop, itself, made
-from penstock.epochs.boundary import begin
+from penstock.epochs.boundary import begin, epoch_of
 from penstock.epochs.migration import Asked
 from penstock.epochs.storage import LocalStorage
 from penstock.worker.context import Context
@@ -60,7 +60,7 @@ def commits(root: Path) -> list[Committed]:
             work.process(made(0, index, 0), drop)
         before = _bytes(root)
         began_s = time.perf_counter()
-        keeper.commit(batch)
+        keeper.commit(epoch_of(batch))
         found.append(Committed(changed, time.perf_counter() - began_s, _bytes(root) - before))
     return found[1:]  # the first is a base
 

@@ -41,6 +41,10 @@ def command(
         str | None,
         typer.Option(help="Longest time between two commits; 30 s with a checkpoint, else 10 min."),
     ] = None,
+    marks: Annotated[
+        bool,
+        typer.Option("--marks", help="Commit by epoch marks, every second if --commit says nothing else."),
+    ] = False,
     from_commit: Annotated[
         int | None,
         typer.Option(
@@ -116,6 +120,7 @@ def command(
             flow,
             checkpoint=checkpoint,
             commit=commit,
+            marks=marks,
             from_commit=from_commit,
             keep_commits=keep_commits,
             drop_state=drop_state or (),

@@ -1,5 +1,6 @@
 """What `penstock run` shows meanwhile: a table that is drawn anew, or lines where there is no screen."""
 
+import time
 from datetime import datetime
 
 from rich.console import Console, Group, RenderableType
@@ -21,8 +22,18 @@ def run_view(job: "penstock.Job") -> RenderableType:
     if control is None or not cycles:
         return metrics_table(totals, job.status.state)
     status = control.status()
-    lines = [*headline(status, status.at_s), *faults(totals)]
+    lines = [*headline(status, status.at_s), *committed(totals), *faults(totals)]
     return Group(Text("\n".join(lines)), control_view(cycles[-1].snapshot, job.decisions()))
+
+
+def committed(metrics: Metrics) -> list[str]:
+    """The last commit by an epoch mark."""
+    commits = metrics.commits
+    if commits is None or commits.last_s is None or commits.took_ms is None:
+        return []
+    age_s, void = time.monotonic() - commits.last_s, f", {commits.voids:,} epochs void"
+    last = f"the last {age_s:.1f} s ago, in {commits.took_ms:.0f} ms"
+    return [f"{commits.count:,} commits, {last}{void if commits.voids else ''}"]
 
 
 def faults(metrics: Metrics) -> list[str]:
@@ -64,7 +75,8 @@ class DecisionLines:
 
 def metrics_table(metrics: Metrics, state: str) -> Table:
     """Tasks with their totals, and the latency at the sinks."""
-    title = f"{state}, {faults(metrics)[0]}" if metrics.restarts else state
+    said = [*committed(metrics), *(faults(metrics)[:1] if metrics.restarts else [])]
+    title = ", ".join([state, *said])
     table = Table(title=title, title_justify="left")
     behind = ("behind",) if any(task.lag_items is not None for task in metrics.tasks.values()) else ()
     for heading in (

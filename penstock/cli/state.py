@@ -46,7 +46,7 @@ def command(
         if key is not None:
             chosen = [one for one in chosen if one.replica is None and key in (str(one.key), repr(one.key))]
             if not chosen:
-                raise FlowError(f'{checkpoint} knows no key {key} of task "{task}" after batch {found.batch}')
+                raise FlowError(f'{checkpoint} knows no key {key} of task "{task}" after {found.after}')
         for one in chosen[:limit]:
             typer.echo(json.dumps(_row(one)) if as_json else _line(one))
         if len(chosen) > limit and not as_json:
@@ -54,7 +54,7 @@ def command(
 
 
 def _summary(found: Looked) -> Table:
-    table = Table(title=f"state after batch {found.batch}")
+    table = Table(title=f"state after {found.after}")
     for column in ("task", "replicas", "keys", "values", "files"):
         table.add_column(column, justify="left" if column == "task" else "right")
     for task, kept in found.kept.items():

@@ -63,6 +63,8 @@ class Place(msgspec.Struct, frozen=True):
     """After deaths of workers."""
     dropped: tuple[str, ...] = ()
     """Tasks, and names as "TASK.NAME", whose values are not wanted any more."""
+    marks: bool = False
+    """Whether commits are epoch marks: then the newest entry of the log says which files there are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from penstock.epochs.batches import COMMITS, OFFSETS, committed_batches, positio
 from penstock.epochs.boundary import IN_CHECKPOINT, StateAt, epoch_of, state_at
 from penstock.epochs.errors import LogError
 from penstock.epochs.log import name_of
+from penstock.epochs.marks import marked_entry
 from penstock.epochs.retention import missing
 from penstock.epochs.state import Change
 from penstock.epochs.state_files import restore
@@ -53,6 +54,11 @@ def storage_of(checkpoint: Path) -> LocalStorage:
 def commits_of(checkpoint: Path) -> list[Commit]:
     """All that Spark knows of, in order. Those whose files went long ago have a problem."""
     batches = committed_batches(checkpoint)
+    if marked_entry(storage_of(checkpoint)) is not None:
+        raise LogError(
+            f"the commits of {checkpoint} are epoch marks, of which only the newest can be used, by a start;"
+            " `penstock state` shows it"
+        )
     if not batches:
         raise LogError(f"{checkpoint} has no commit: it is no checkpoint, or nothing was committed there yet")
     storage = storage_of(checkpoint)

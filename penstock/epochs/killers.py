@@ -79,14 +79,21 @@ def digest_of(item: Any) -> bytes | None:
 
 
 def caution(
-    root: Path, epoch: int, died: Iterable[tuple[str, int]], tasks: Sequence[str], *, again: bool
+    root: Path,
+    epoch: int,
+    died: Iterable[tuple[str, int]],
+    tasks: Sequence[str],
+    *,
+    again: bool,
+    marks: bool = False,
 ) -> Caution | None:
     """For an attempt that begins after an epoch; `died` are workers, by head task and replica.
 
     None if nobody has to be careful: the flow is not started `again`, and nothing is known of this epoch.
+    Where commits are `marks`, one may lie between two deaths at the same item.
     """
     noted = _noted(root)
-    deaths = noted.deaths if noted.epoch == epoch else {}
+    deaths = noted.deaths if noted.epoch == epoch or (marks and again) else {}
     for task, replica in died:
         if (shown := _shown(root, task, replica)) is not None:
             of_task = deaths.setdefault(tasks[shown.task], {})

@@ -109,6 +109,15 @@ def newest_index(storage: Storage) -> int | None:
     return max(indices(storage), default=None)
 
 
+def newest_entry(storage: Storage) -> Entry | None:
+    """The newest entry; None if the log is empty."""
+    while True:
+        newest = newest_index(storage)
+        entry = None if newest is None else read_entry(storage, newest)
+        if newest is None or entry is not None:
+            return entry  # else somebody collects garbage, so there is a newer one
+
+
 def read_entry(storage: Storage, index: int) -> Entry | None:
     """An entry; None if it is not there, a `LogError` if it is and cannot be used."""
     data = storage.read(name_of(index))

@@ -9,6 +9,7 @@ from typing import Any, Final
 from penstock.epochs.boundary import IN_CHECKPOINT, epoch_of, state_at
 from penstock.epochs.entries import Entry
 from penstock.epochs.errors import LogError
+from penstock.epochs.marks import marked_entry
 from penstock.epochs.state_files import restore
 from penstock.epochs.storage import LocalStorage
 from penstock.wire.keys import KEY_GROUPS
@@ -29,12 +30,18 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The state after a batch, by task."""
+    """The state after a batch, by task; `epoch` is that of a commit by an epoch mark."""
 
     batch: int
     replicas: dict[str, int]
     bytes: dict[str, int]
     kept: dict[str, list[Kept]]
+    epoch: int | None = None
+
+    @property
+    def after(self) -> str:
+        """What was committed last, in words."""
+        return f"batch {self.batch}" if self.epoch is None else f"epoch {self.epoch}"
 
 
 def look(checkpoint: Path) -> Looked:
@@ -42,20 +49,22 @@ def look(checkpoint: Path) -> Looked:
     commits = checkpoint / "commits"
     batches = [int(file.name) for file in commits.glob("*") if file.name.isdecimal()]
     storage = LocalStorage(checkpoint / IN_CHECKPOINT)
-    if not batches or not storage.names("log"):
+    is_marked = marked_entry(storage) is not None
+    if not (batches or is_marked) or not storage.names("log"):
         raise LogError(
             f"{checkpoint} has no committed state: no flow with declared state has committed there"
         )
     for tried in range(1, _TRIES + 1):
         try:
-            entry = state_at(storage, epoch_of(max(batches))).entry
+            marked = marked_entry(storage)
+            entry = state_at(storage, epoch_of(max(batches))).entry if marked is None else marked
             kept = {task: [*_kept(storage, entry, task)] for task in entry.pools}
             break
         except LogError:
             if tried == _TRIES:
                 raise
     sizes = {task: sum(file.size for file in entry.files if file.task == task) for task in entry.pools}
-    return Looked(max(batches), entry.pools, sizes, kept)
+    return Looked(entry.epoch - 1, entry.pools, sizes, kept, entry.epoch if is_marked else None)
 
 
 def _kept(storage: LocalStorage, entry: Entry, task: str) -> Iterator[Kept]:

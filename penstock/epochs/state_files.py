@@ -5,7 +5,7 @@ A group is restored from its newest base and the changes after it, in the order 
 
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -143,8 +143,8 @@ def _order(file: StateFile) -> _Order:
     return (file.epoch, file.kind == "base", file.attempt, file.replica)
 
 
-def _groups(file: StateFile) -> list[int]:
-    return [group for first, last in file.groups for group in range(first, last + 1)]
+def _groups(file: StateFile) -> Iterator[int]:
+    return (group for first, last in file.groups for group in range(first, last + 1))
 
 
 def _write(

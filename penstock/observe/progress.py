@@ -52,6 +52,7 @@ class Progress:
                 "time_s": time.time(),
                 "batch": batch,
                 "restarts": metrics.restarts,
+                "commits": None if metrics.commits is None else msgspec.to_builtins(metrics.commits),
                 "tasks": {name: msgspec.to_builtins(task) for name, task in metrics.tasks.items()},
                 "latency_ms": {
                     sink: {"count": sketch.count, "mean": sketch.mean, "p99": sketch.quantile(0.99)}

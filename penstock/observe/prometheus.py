@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from penstock.control.decision_log import Entry
 from penstock.observe.progress import Status
-from penstock.observe.reported import Metrics, TaskMetrics
+from penstock.observe.reported import CommitTotals, Metrics, TaskMetrics
 from penstock.observe.view import View
 from penstock.policy.measured import sequence_latency_ms
 from penstock.stats.snapshot import Snapshot, StreamStats, TaskStats
@@ -158,6 +158,16 @@ FLOW_TOTALS: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
 )
 
 
+COMMIT_TOTALS: tuple[tuple[str, str, Callable[[CommitTotals], float]], ...] = (
+    ("commits", "Commits by epoch marks.", lambda commits: commits.count),
+    (
+        "epochs_void",
+        "Epochs that were not committed, because a store was full.",
+        lambda commits: commits.voids,
+    ),
+)
+
+
 SHUFFLE_GAUGES: tuple[tuple[str, str, Callable[[ShuffleHeld], float]], ...] = (
     ("bytes", "Bytes of the rows that wait between tasks.", lambda held: held.bytes),
     ("limit_bytes", "How many they may be.", lambda held: held.limit_bytes),
@@ -170,6 +180,8 @@ def totals(metrics: Metrics) -> Iterator[Metric]:
         counter = CounterMetricFamily(f"penstock_{name}", text)
         counter.add_metric([], of_flow(metrics))
         yield counter
+    if metrics.commits is not None:
+        yield from _of_commits(metrics.commits)
     for name, text, total in TASK_TOTALS:
         family = CounterMetricFamily(f"penstock_task_{name}", text, labels=["task"])
         for task, numbers in metrics.tasks.items():
@@ -198,6 +210,22 @@ def totals(metrics: Metrics) -> Iterator[Metric]:
     for sink, sketch in metrics.latency.items():
         latency.add_metric([sink], sketch.count, sketch.total / 1000)
     yield latency
+
+
+def _of_commits(commits: CommitTotals) -> Iterator[Metric]:
+    """How many there were, and of the last one how long ago it was and how long it took."""
+    for name, text, of_commits in COMMIT_TOTALS:
+        counter = CounterMetricFamily(f"penstock_{name}", text)
+        counter.add_metric([], of_commits(commits))
+        yield counter
+    if commits.last_s is None or commits.took_ms is None:
+        return
+    age = GaugeMetricFamily("penstock_commit_age_seconds", "Time since the last commit by an epoch mark.")
+    age.add_metric([], time.monotonic() - commits.last_s)
+    yield age
+    took = GaugeMetricFamily("penstock_commit_duration_seconds", "From its order until it was in the log.")
+    took.add_metric([], commits.took_ms / 1000)
+    yield took
 
 
 def measured(snapshot: Snapshot) -> Iterator[Metric]:

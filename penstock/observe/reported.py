@@ -45,6 +45,28 @@ class TaskMetrics:
     lag_items: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CommitTotals:
+    """Commits by epoch marks: how many, how many epochs were void, and what is known of the last one.
+
+    `last_s` is when it was done, by `time.monotonic`; `took_ms` the time from its order until then.
+    """
+
+    count: int = 0
+    voids: int = 0
+    epoch: int | None = None
+    last_s: float | None = None
+    took_ms: float | None = None
+
+    def committed(self, epoch: int, now_s: float, took_ms: float) -> "CommitTotals":
+        """One more."""
+        return CommitTotals(self.count + 1, self.voids, epoch, now_s, took_ms)
+
+    def voided(self) -> "CommitTotals":
+        """One void epoch more."""
+        return replace(self, voids=self.voids + 1)
+
+
 @dataclass(slots=True)
 class Metrics:
     """A moment of a flow: every task's totals, and the latency of samples from due time to each sink.
@@ -52,7 +74,7 @@ class Metrics:
     `restarts` is how often the flow was started again, `down_s` for how long it did not run, `replayed` how
     many items came after the last commit each time, and were read again. Where the shuffle is Penstock's,
     `shuffle` is what waits between tasks by executor, and `refused` how many connections it has closed
-    because of what came over them.
+    because of what came over them. Where commits are epoch marks, `commits` tells of them.
     """
 
     tasks: dict[str, TaskMetrics]
@@ -62,6 +84,7 @@ class Metrics:
     replayed: int = 0
     shuffle: dict[str, ShuffleHeld] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
+    commits: CommitTotals | None = None
 
 
 class Seen(NamedTuple):

@@ -39,6 +39,8 @@ class Beginning:
     batch: int
     commit_ms: int
     checkpoint: str
+    epoch: int | None = None
+    """The last that is committed, where commits are epoch marks."""
 
 
 class Bridge:
@@ -87,6 +89,8 @@ class Bridge:
         self._layers = []
         self._reading = beginning.reading
         self.publish(switches)
+        if beginning.epoch is not None:
+            self._run.useMarks(beginning.epoch)
         spec = self._package.FlowSource.Spec.of(
             self._spec,
             *self._source_arguments(layout, beginning.reading),
@@ -184,6 +188,18 @@ class Bridge:
     def await_flowing(self, batch: int, timeout_ms: int) -> bool:
         """Wait until sources read in that batch."""
         return bool(self._run.awaitFlowing(batch, timeout_ms))
+
+    def order_epoch(self, *, quiet: bool) -> int:
+        """Have sources mark the next epoch, if they read now; its number, 0 if they do not."""
+        return int(self._run.orderEpoch(quiet))
+
+    def await_done(self, known_end: int, timeout_ms: int) -> bytes:
+        """What was reported of epochs since the last call, as JSON; waits a little for news."""
+        return str(self._run.awaitDone(known_end, timeout_ms)).encode()
+
+    def epoch_over(self, epoch: int, *, committed: bool) -> None:
+        """It is in the log, or void."""
+        self._run.epochOver(epoch, committed)
 
     def batch(self) -> int:
         """Number of the batch that runs or is held."""

@@ -10,7 +10,7 @@ from penstock.flow.chains import all_chains
 from penstock.flow.errors import FlowError
 from penstock.flow.layers import Layout
 from penstock.wire.orders import Switches
-from penstock.wire.routes import routes
+from penstock.wire.routes import marked_streams, routes
 
 _SHORTEST_REPORT_S = 0.5
 
@@ -63,7 +63,10 @@ def change(
     at_once = msgspec.structs.replace(switches, active=now, lifetime_ms=lifetimes, chains=chained)
     if later == now and resized == layout and chained == chosen:
         return Change(at_once)
-    at_boundary = msgspec.structs.replace(at_once, active=later, chains=chosen, routes=routes(resized))
+    marked = None if switches.marked is None else marked_streams(resized)
+    at_boundary = msgspec.structs.replace(
+        at_once, active=later, chains=chosen, routes=routes(resized), marked=marked
+    )
     return Change(at_once, (resized, at_boundary))
 
 

@@ -1,35 +1,45 @@
 """How a run of a flow begins on its checkpoint: at the start, and again after a failure."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import cloudpickle
 from pyspark.sql import SparkSession
 
 from penstock.epochs.looking import Kept
 from penstock.flow.layers import Layout
+from penstock.observe.reported import CommitTotals
 from penstock.spark.bridge import Beginning, Bridge
 from penstock.spark.checkpoint import Committed, check_sources, committed
+from penstock.spark.committing import Committing
 from penstock.spark.reading import Reading
 from penstock.spark.session import all_slots
-from penstock.spark.state_place import cautious, committed_state, state_place
+from penstock.spark.state_place import begin_marked, cautious, committed_state, marked_sources, state_place
 from penstock.wire.orders import Plan, Switches
+
+_SCRATCH = "scratch"
 
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """What a flow reads and where it commits; `is_resumable` says that the checkpoint outlives the flow."""
+    """What a flow reads and where it commits; `is_resumable` says that the checkpoint outlives the flow.
+
+    `batch_ms` is how long a batch may last. With `committing` commits are epoch marks inside it.
+    """
 
     spark: SparkSession
     bridge: Bridge
     flow: str
     reading: Reading
-    commit_ms: int
+    batch_ms: int
     checkpoint: str
     is_resumable: bool
     plan: Plan
     keep_commits: int
     drop_state: tuple[str, ...] = ()
+    committing: Committing | None = None
 
     def launch(
         self, layout: Layout, switches: Switches, died: Sequence[tuple[str, int]] | None = None
@@ -38,9 +48,10 @@ class Launcher:
 
         `died` are the workers whose death ended it before, None if it did not run before.
         """
+        if self.committing is not None:
+            return self._launch_marked(self.committing, layout, switches, died)
         known = committed(self.spark, self.checkpoint)
-        check_sources(self.flow, self.checkpoint, known.sources, self.reading.starts)
-        self.reading.follow(known.sources)
+        self._check(known)
         graph = self.plan.graph
         place = state_place(
             self.spark, self.checkpoint, graph, known.batch, self.keep_commits, self.drop_state
@@ -48,9 +59,59 @@ class Launcher:
         if place is not None:
             place = cautious(place, graph, known.batch, died)
         self.bridge.plan = cloudpickle.dumps(replace(self.plan, state=place))
-        beginning = Beginning(self.reading, known.batch + 1, self.commit_ms, self.checkpoint)
+        beginning = Beginning(self.reading, known.batch + 1, self.batch_ms, self.checkpoint)
         self.bridge.start(layout, switches, beginning)
         return known
+
+    def _launch_marked(
+        self,
+        committing: Committing,
+        layout: Layout,
+        switches: Switches,
+        died: Sequence[tuple[str, int]] | None,
+    ) -> Committed:
+        """From the newest entry of the log. Spark has a checkpoint of its own for each attempt."""
+        committing.end()
+        known = committed(self.spark, self.checkpoint)
+        sources = marked_sources(self.spark, self.checkpoint)
+        self._check(known if sources is None else Committed(known.batch, sources))
+        graph = self.plan.graph
+        log, place = begin_marked(
+            self.spark, self.checkpoint, graph, known, self.keep_commits, self.drop_state
+        )
+        entry = log.entry
+        self.reading.begin_at(entry.positions)
+        if any(task.state for task in graph.tasks):
+            place = cautious(place, graph, entry.epoch - 1, died)
+        self.bridge.plan = cloudpickle.dumps(replace(self.plan, state=place))
+        scratch = Path(place.root).parent / _SCRATCH
+        shutil.rmtree(scratch, ignore_errors=True)
+        beginning = Beginning(
+            self.reading, entry.epoch, self.batch_ms, str(scratch / str(entry.attempt)), entry.epoch
+        )
+        self.bridge.start(layout, switches, beginning)
+        committing.begin(log, [task.name for task in graph.tasks])
+        return Committed(entry.epoch - 1, entry.positions)
+
+    def _check(self, known: Committed) -> None:
+        check_sources(self.flow, self.checkpoint, known.sources, self.reading.starts)
+        self.reading.follow(known.sources)
+
+    def close(self, timeout_ms: int) -> bool:
+        """End the run; False if some executor did not confirm that its workers are gone."""
+        if self.committing is not None:
+            self.committing.end()
+        return self.bridge.close(timeout_ms)
+
+    @property
+    def commit_problem(self) -> Exception | None:
+        """Why nothing more can be committed in this run, if that is so."""
+        return None if self.committing is None else self.committing.problem
+
+    @property
+    def commits(self) -> CommitTotals | None:
+        """How commits by epoch marks go; None where they are boundaries."""
+        return None if self.committing is None else self.committing.totals
 
     def state(self, task: str) -> list[Kept]:
         """What a task keeps, as it was committed last."""

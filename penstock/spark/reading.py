@@ -39,6 +39,12 @@ class Reading:
             for name, source in self._sources.items()
         }
 
+        self._known: Splits = {}
+
+    def begin_at(self, known: Splits) -> None:
+        """A run begins at these positions, not at what Spark knows."""
+        self._known = known
+
     @property
     def look_every_s(self) -> float | None:
         """How often somebody should look for splits that were added; None if none can be."""
@@ -89,4 +95,5 @@ class Reading:
 
     def positions(self) -> bytes:
         """Where all splits begin, in the format of a commit."""
-        return msgspec.json.encode(Positions(POSITIONS_VERSION, self.starts))
+        known = {name: {**starts, **self._known.get(name, {})} for name, starts in self.starts.items()}
+        return msgspec.json.encode(Positions(POSITIONS_VERSION, known))

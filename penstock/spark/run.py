@@ -38,7 +38,8 @@ from penstock.operate.opened import accept_commands
 from penstock.spark.bridge import Bridge
 from penstock.spark.changes import measuring_interval_s, sampling_share
 from penstock.spark.checkpoint import TemporaryCheckpoint, checkpoint_address
-from penstock.spark.commits import commit_ms, kept_commits
+from penstock.spark.commits import batch_ms, checked_marks, commit_ms, kept_commits
+from penstock.spark.committing import Committing
 from penstock.spark.discovery import Discovery
 from penstock.spark.failure_words import first_words
 from penstock.spark.holding import hold
@@ -51,7 +52,7 @@ from penstock.spark.slots import BOOK
 from penstock.spark.state_place import start_from, state_root
 from penstock.spark.supervisor import Supervisor
 from penstock.wire.orders import Plan, Switches
-from penstock.wire.routes import routes
+from penstock.wire.routes import marked_streams, routes
 
 if TYPE_CHECKING:
     from penstock.policy.port import Policy
@@ -66,6 +67,7 @@ def run(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     commit: Duration | None = None,
+    marks: bool = False,
     from_commit: int | None = None,
     keep_commits: int = KEEP,
     drop_state: Sequence[str] = (),
@@ -87,7 +89,8 @@ def run(
 
     `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. One driver at
     a time holds it. `commit` is the longest time between two commits (default: 30 s with a checkpoint, 10 min
-    without). `from_commit` is the batch of an older commit to start from (`penstock checkpoint list`); later
+    without). With `marks` commits are epoch marks that travel with the items (default: 1 s): nothing stops
+    for them. `from_commit` is the batch of an older commit to start from (`penstock checkpoint list`); later
     ones are put aside, into a checkpoint of their own. The last `keep_commits` can be gone back to.
     `drop_state` names tasks, or "TASK.NAME", whose state in the checkpoint is not wanted any more.
     `sampling` is the share of items that is measured, `measure_every` the time between two reports of a
@@ -107,15 +110,16 @@ def run(
     with the flow; should it fail, the flow goes on.
     """
     allowed = Restarts(restarts, time.monotonic)
-    graph = flow.graph()
+    graph = checked_marks(flow.graph(), from_commit) if marks else flow.graph()
     share, measure_every_s = sampling_share(sampling), measuring_interval_s(measure_every)
-    between_ms = commit_ms(commit, has_checkpoint=checkpoint is not None)
+    between_ms = commit_ms(commit, has_checkpoint=checkpoint is not None, marks=marks)
+    lasting_ms = batch_ms(between_ms, marks=marks)
     keep = kept_commits(keep_commits)
     if from_commit is not None and checkpoint is None:
         raise FlowError("from_commit= needs the checkpoint= that has the commit")
     asked = plan_for(
         graph,
-        between_ms / 1000,
+        lasting_ms / 1000,
         policy=policy,
         settings=settings,
         interval=interval,
@@ -161,14 +165,15 @@ def run(
             bridge,
             graph.name,
             reading,
-            round(between_ms),
+            round(lasting_ms),
             address,
             checkpoint is not None,
             plan,
             keep,
             tuple(drop_state),
+            Committing(bridge, between_ms / 1000, keep) if marks else None,
         )
-        undo.callback(bridge.close, 0)
+        undo.callback(launcher.close, 0)
         switches = Switches(
             routes=routes(layout),
             active={task.name: task.parallelism.initial for task in graph.tasks},
@@ -176,6 +181,7 @@ def run(
             sampling=share,
             measure_every_s=measure_every_s,
             exact=exact_tasks(graph) if committed else [],
+            marked=marked_streams(layout) if marks else None,
         )
         known = launcher.launch(layout, switches)
         undo.pop_all()

@@ -1,6 +1,7 @@
 """Where the state of tasks is committed: in the checkpoint, if all workers see its files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -10,11 +11,14 @@ from penstock.epochs.boundary import IN_CHECKPOINT, Place, begin, epoch_of
 from penstock.epochs.copying import go_back
 from penstock.epochs.errors import LogError
 from penstock.epochs.killers import caution
+from penstock.epochs.log import Log
 from penstock.epochs.looking import Kept, look
+from penstock.epochs.marks import begin_marks, marked_entry
 from penstock.epochs.migration import Asked, forms_of
 from penstock.epochs.storage import LocalStorage
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Graph
+from penstock.spark.checkpoint import Committed, Splits
 from penstock.spark.directory import Directory
 from penstock.state import declared
 
@@ -34,13 +38,53 @@ def state_place(
     root = state_root(spark, address)
     if root is None or (not tasks and not root.exists()):
         return None
+    storage = LocalStorage(root)
+    with _told(address):
+        if marked_entry(storage) is not None:
+            raise LogError("its commits are epoch marks, so start it with marks=True")
+        return begin(storage, str(root), batch, _asked(graph, dropped), keep)
+
+
+@contextmanager
+def _told(address: str) -> Iterator[None]:
     try:
-        return begin(LocalStorage(root), str(root), batch, _asked(graph, dropped), keep)
+        yield
     except LogError as problem:
         raise FlowError(
             f"the state in the checkpoint {address} cannot be used: {problem}, or begin with a new checkpoint"
             " directory"
         ) from None
+
+
+def marked_sources(spark: SparkSession, address: str) -> Splits | None:
+    """Positions of the newest commit by an epoch mark; None if there is none."""
+    with _told(address):
+        entry = marked_entry(LocalStorage(_here(spark, address)))
+    return None if entry is None else entry.positions
+
+
+def begin_marked(
+    spark: SparkSession, address: str, graph: Graph, known: Committed, keep: int, dropped: Sequence[str]
+) -> tuple[Log, Place]:
+    """Begin an attempt whose commits are epoch marks, after the newest of them.
+
+    If there is none yet it begins after what Spark has committed, which is `known`.
+    """
+    root = _here(spark, address)
+    sources = {name: dict(splits) for name, splits in known.sources.items()}
+    with _told(address):
+        asked = _asked(graph, dropped)
+        return begin_marks(LocalStorage(root), str(root), known.batch, sources, asked, keep)
+
+
+def _here(spark: SparkSession, address: str) -> Path:
+    root = state_root(spark, address)
+    if root is None:
+        raise FlowError(
+            f"marks=True needs a checkpoint on this machine, and workers too: {address}, or Spark, is"
+            " elsewhere"
+        )
+    return root
 
 
 def _asked(graph: Graph, dropped: Sequence[str]) -> Asked:
@@ -56,7 +100,9 @@ def _asked(graph: Graph, dropped: Sequence[str]) -> Asked:
 def cautious(place: Place, graph: Graph, batch: int, died: Sequence[tuple[str, int]] | None) -> Place:
     """The same for workers that go carefully, if some have died (None: the flow did not run before)."""
     names = [task.name for task in graph.tasks]
-    found = caution(Path(place.root), epoch_of(batch), died or (), names, again=died is not None)
+    found = caution(
+        Path(place.root), epoch_of(batch), died or (), names, again=died is not None, marks=place.marks
+    )
     return msgspec.structs.replace(place, caution=found)
 
 

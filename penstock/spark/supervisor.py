@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from penstock.durations import format_ms
+from penstock.epochs.errors import SupersededError
 from penstock.epochs.looking import Kept
 from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.layers import Layout
@@ -122,7 +123,13 @@ class Supervisor:
         for source in self.board.switches.paused:
             metrics.tasks[source].paused = True
         restarts = self.restarts
-        return replace(metrics, restarts=restarts.count, down_s=restarts.down_s, replayed=restarts.replayed)
+        return replace(
+            metrics,
+            restarts=restarts.count,
+            down_s=restarts.down_s,
+            replayed=restarts.replayed,
+            commits=self._launcher.commits,
+        )
 
     def check_running(self) -> None:
         """Raise why it does not run, if it does not."""
@@ -240,7 +247,7 @@ class Supervisor:
         began_s, died = time.monotonic(), list[tuple[str, int]]()
         self.tell(f"it is started again at its last commit: {why}")
         while (wait_s := self.restarts.wait_s()) is not None:
-            self.bridge.close(_CLOSE_MS)
+            self._launcher.close(_CLOSE_MS)
             with contextlib.suppress(Py4JJavaError):
                 self._monitor.collect()
             died += self.reported.take_died()
@@ -304,10 +311,13 @@ class Supervisor:
             _log.exception("flow %s: on_notice raised", self.name)
 
     def _is_users_fault(self) -> bool:
-        return self.reported.failure is not None or is_users(str(self.bridge.error()))
+        superseded = isinstance(self._launcher.commit_problem, SupersededError)
+        return superseded or self.reported.failure is not None or is_users(str(self.bridge.error()))
 
     def _why_ended(self) -> str:
         self._monitor.await_last_words()
+        if (problem := self._launcher.commit_problem) is not None:
+            return f'flow "{self.name}": nothing can be committed: {problem}'
         lost = self.bridge.lost_executors()
         if lost and self.reported.failure is None:
             return f'flow "{self.name}": {lost}'
@@ -340,7 +350,7 @@ class Supervisor:
         with contextlib.suppress(Exception):
             self.bridge.end_query()
         self._monitor.collect()
-        if not self.bridge.close(_CLOSE_MS):
+        if not self._launcher.close(_CLOSE_MS):
             _log.warning("flow %s: an executor did not confirm that its workers are gone", self.name)
 
     def _conclude(self, state: State, error: JobFailed | None) -> None:

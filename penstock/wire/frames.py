@@ -12,9 +12,11 @@ from typing import NamedTuple
 START = 1
 DATA = 2
 END = 3
+MARK = 4
 SWITCHES = 5
 JOINED = 6
 LINK = 7
+GO = 8
 OUT = 16
 ACK = 17
 ENDED = 18
@@ -23,6 +25,7 @@ AT = 20
 REPORT = 21
 JOIN = 22
 ALIVE = 23
+MARKED = 24
 
 REMOTE = 255
 """The place of an envelope that leaves its unit."""
@@ -36,6 +39,10 @@ _VERDICT = Struct("<II")
 _OUT = Struct("<IBqiB")
 _ACK = Struct("<IBq")
 _AT = Struct("<IBqI")
+_MARK = Struct("<qqBq")
+_MARKED = Struct("<IBqq")
+_TWO = Struct("<qq")
+_EPOCH = Struct("<q")
 _TAKEN = Struct("<q")
 _PARTITION = Struct("<i")
 _PARTITION_AT = 4  # in an envelope
@@ -52,6 +59,18 @@ class Careful(NamedTuple):
 
     first: int
     verdicts: dict[int, bytes]
+
+
+class Mark(NamedTuple):
+    """An epoch mark as a worker gets it: the last of its inputs before which all belongs to the epoch.
+
+    For a source: whether it waits for the end of the epoch (`quiet`), and which one was committed last.
+    """
+
+    sequence: int
+    epoch: int
+    quiet: bool
+    committed: int
 
 
 class Inbox:
@@ -151,6 +170,33 @@ def ack_frame(acknowledged: int, mark: bytes = b"") -> bytes:
 def at_frame(sequence: int, item: int) -> bytes:
     """About to touch this item."""
     return _AT.pack(13, AT, sequence, item)
+
+
+def mark_frame(mark: Mark) -> bytes:
+    """As the bridge writes it."""
+    return frame(MARK, _MARK.pack(*mark))
+
+
+def read_mark(body: bytes | memoryview) -> Mark:
+    """Of a MARK frame."""
+    sequence, epoch, quiet, committed = _MARK.unpack(body)
+    return Mark(sequence, epoch, bool(quiet), committed)
+
+
+def read_go(body: bytes | memoryview) -> int:
+    """The epoch of a GO frame: it is over."""
+    return int(_EPOCH.unpack(body)[0])
+
+
+def marked_frame(acknowledged: int, epoch: int, said: bytes) -> bytes:
+    """The answer to a mark: all before it is shipped and written down; what is to be said of it, as JSON."""
+    return _MARKED.pack(17 + len(said), MARKED, acknowledged, epoch) + said
+
+
+def read_marked(body: bytes | memoryview) -> tuple[int, int, bytes]:
+    """Acknowledged, epoch and JSON of a MARKED frame, as the bridge reads it."""
+    acknowledged, epoch = _TWO.unpack_from(body)
+    return acknowledged, epoch, bytes(body[_TWO.size :])
 
 
 def report_frame(taken: int, report: bytes) -> bytes:

@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.flow.graph import Graph
 from penstock.stats.clock_offset import Exchange
-from penstock.wire.routes import StreamRoute
+from penstock.wire.routes import MarkedStream, StreamRoute
 
 if TYPE_CHECKING:
     from penstock.epochs.boundary import Place
@@ -41,6 +41,8 @@ class Switches(msgspec.Struct, frozen=True):
     paused: list[str] = []
     exact: list[str] = []
     """Tasks on which committed state depends: when a worker of one dies, the flow goes back to a commit."""
+    marked: list[MarkedStream] | None = None
+    """All streams, where commits are epoch marks; None where they are boundaries."""
     version: int = 0
 
 
@@ -96,3 +98,5 @@ class StartOrder(msgspec.Struct, frozen=True):
     switches: Switches
     source: SourceOrder | None = None
     link: Link = Link()
+    epoch: int = 0
+    """The last that was marked."""

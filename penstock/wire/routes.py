@@ -34,6 +34,20 @@ class StreamRoute(msgspec.Struct, frozen=True):
         return partition if self.via is None else self.via, REMOTE
 
 
+class MarkedStream(msgspec.Struct, frozen=True):
+    """A stream by which epoch marks go: the bridge must know who may send to whom.
+
+    `senders` is the pool of the sender; where a replica sends to its `twin` alone, that is its only channel.
+    """
+
+    name: str
+    number: int
+    sender: str
+    receiver: str
+    senders: int
+    twin: bool
+
+
 def routes(layout: Layout) -> dict[str, StreamRoute]:
     """The route of every stream of a placed graph."""
     found = {}
@@ -49,3 +63,18 @@ def routes(layout: Layout) -> dict[str, StreamRoute]:
             via=layout.relay_of(sender.layer + 1) if skips else None,
         )
     return found
+
+
+def marked_streams(layout: Layout) -> list[MarkedStream]:
+    """By which channels epoch marks go: those of every stream, from the whole pool of its sender."""
+    return [
+        MarkedStream(
+            name=stream.name,
+            number=number,
+            sender=stream.sender,
+            receiver=stream.receiver,
+            senders=layout.unit_of(stream.sender).pool,
+            twin=stream.wiring == "forward",
+        )
+        for number, stream in enumerate(layout.graph.streams)
+    ]

@@ -18,7 +18,7 @@ from penstock.flow.record import Metadata
 from penstock.flow.sequences import Place
 from penstock.wire.codecs import coder_of
 from penstock.wire.envelope import Address, Tag, encode
-from penstock.wire.frames import BALANCED, ack_frame, choice_of, out_frame
+from penstock.wire.frames import BALANCED, ack_frame, choice_of, marked_frame, out_frame
 from penstock.wire.ids import ItemId, stream_code
 from penstock.wire.keys import key_group, owner
 from penstock.wire.routes import StreamRoute
@@ -409,6 +409,12 @@ class Outbox:
                 self._send(ack_frame(self.acknowledged, mark))
         finally:
             self.lock.release()
+
+    def answer_mark(self, sequence: int, epoch: int, said: bytes) -> None:
+        """Tell the bridge that all inputs up to a mark are done with; nothing may be open."""
+        with self.lock:
+            self.acknowledged = max(self.acknowledged, sequence)
+            self._send(marked_frame(self.acknowledged, epoch, said))
 
     def finish_input(self, sequence: int) -> None:
         """This input, and all before it, are worked off."""

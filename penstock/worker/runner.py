@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.epochs.killers import Page, digest_of
+from penstock.epochs.reports import Marked
 from penstock.flow.sequences import places
 from penstock.wire.codecs import CodecError, Unread
 from penstock.wire.envelope import Envelope, Tag
@@ -18,12 +19,15 @@ from penstock.worker.failures import Failures
 from penstock.worker.flow_time import UNKNOWN_NS
 from penstock.worker.measurements import Measurements
 from penstock.worker.outbox import Outbox, OutStream
-from penstock.worker.state_keeper import StateKeeper
+from penstock.worker.state_keeper import Keeper, MarkKeeper, StateKeeper
 from penstock.worker.state_store import store_of
 from penstock.worker.steps import Body, Step
 
 if TYPE_CHECKING:
+    from penstock.epochs.entries import StateFile
     from penstock.io.protocol import LateSink
+
+_CAREFUL_NS = 10_000_000_000
 
 Fail = Callable[[dict[str, Any]], None]
 
@@ -103,7 +107,9 @@ class Runner(ABC):
         """What the task declares to keep."""
         self._place = place
         self._number = [task.name for task in graph.tasks].index(name)
-        self._keeper: StateKeeper | None = None
+        self._keeper: Keeper | None = None
+        self._born_ns = host.now_ns()
+        self._is_blithe = False
         if self.task.kind != "source":
             gathers = self.task.latency_kind == "read_write"
             self._out = Out(self.task, self.streams, outbox, self.measured.wrote if gathers else None)
@@ -163,15 +169,23 @@ class Runner(ABC):
         if self._keeper is not None and self._keeper.replicas == replicas:
             return
         task, replica = self.task.name, self.context.replica
-        keeper = StateKeeper(self._place, self.state, task, replica, replicas, self._keeper)
+        kind = MarkKeeper if self._place.marks else StateKeeper
+        keeper = kind(self._place, self.state, task, replica, replicas, self._keeper)
         self._keeper = keeper
         self._guard("reading its state", lambda: keeper.restore(self.context.batch))
 
-    def commit_state(self) -> None:
-        """The batch ends: write what has changed, durably, before anybody hears of its end."""
+    def marked(self) -> None:
+        """An epoch has ended within a batch: what was read before a death has come again by and by."""
+        self._is_blithe = self._now_ns() - self._born_ns > _CAREFUL_NS
+
+    def commit_state(self, epoch: int) -> Marked:
+        """An epoch ends: write what has changed, durably, before anybody hears of it; what to say of it."""
         keeper = self._keeper
-        if keeper is not None and self.context.replica < keeper.replicas:
-            self._guard("writing its state", lambda: keeper.commit(self.context.batch))
+        if keeper is None or self.context.replica >= keeper.replicas:
+            return Marked()
+        files: list[StateFile] = []
+        self._guard("writing its state", lambda: files.extend(keeper.commit(epoch)))
+        return Marked(files=tuple(files), replicas=keeper.replicas)
 
     def flush(self) -> None:
         """Call `flush()`: a batch is about to be committed."""
@@ -303,7 +317,8 @@ class ItemRunner(Runner):
         condemned = {bytes.fromhex(digest) for digest in caution.condemned.get(self.task.name, ())}
 
         def carefully(item: Any) -> object:
-            if context.batch != caution.batch or (digest := digest_of(item)) is None:
+            careless = self._is_blithe or context.batch != caution.batch
+            if careless or (digest := digest_of(item)) is None:
                 return step(item)
             if digest in condemned:
                 words = "workers have ended at this item three times"

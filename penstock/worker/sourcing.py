@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from penstock.epochs.reports import Marked
 from penstock.flow.graph import Task
 from penstock.flow.record import Metadata, Record, metadata_of
 from penstock.io.letters import LettersReader
 from penstock.io.pauses import pause_s
 from penstock.io.protocol import GrowingSource, Reader, RecordReader, Source, SourceClock
 from penstock.stats.sampling import Sampler, affordable
-from penstock.wire.frames import END, Inbox
+from penstock.wire.frames import END, GO, MARK, Inbox, Mark, read_go, read_mark
 from penstock.wire.ids import ItemId, origin_of
 from penstock.wire.orders import Position, Reached, SourceOrder
 from penstock.worker.measurements import Measurements
@@ -72,8 +73,12 @@ class Sourcing:
         now_ns: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], None] = time.sleep,
         refuse: Callable[[Any, Exception], None] | None = None,
+        before_mark: Callable[[], None] = lambda: None,
     ) -> None:
         self._refuse = refuse
+        self._before_mark = before_mark
+        self._quiet: int | None = None
+        self._at_epoch: dict[int, dict[str, Position]] = {}
         source = cast("Source[Any]", task.body)
         self._readers = Readers(task.name, source)
         self._grows = isinstance(source, GrowingSource)
@@ -135,14 +140,47 @@ class Sourcing:
     def run(self, order: SourceOrder, inbox: Inbox) -> Reached:
         """Read until the bridge ends the batch or the source has run dry; where it stands then."""
         self.begin(order)
-        while not self.is_dry and not _ended(inbox):
-            if self.paused:
+        while not self.is_dry and not self._ended(inbox):
+            if self.paused or self._quiet is not None:
                 self._look()
                 inbox.wait(_PAUSED_S)
             else:
                 self._pause()
                 self.read()
         return Reached(self.positions, self.is_dry)
+
+    def _ended(self, inbox: Inbox) -> bool:
+        """Do what the bridge wants; whether that is the end of the batch."""
+        inbox.wait(0)
+        for kind, body in inbox.frames():
+            if kind == END:
+                return True
+            if kind == MARK:
+                self.mark(read_mark(body))
+            elif kind == GO and read_go(body) == self._quiet:
+                self._quiet = None
+        return False
+
+    def mark(self, mark: Mark) -> None:
+        """An epoch ends between what was read and what will be: ship all, and say once where that is."""
+        self._before_mark()
+        outbox, positions = self._outbox, self.positions
+        outbox.flush()
+        self._marks.clear()
+        self._marked = dict(positions)
+        said = msgspec.json.encode(Marked(positions=positions))
+        outbox.answer_mark(outbox.finished_input, mark.epoch, said)
+        self._quiet = mark.epoch if mark.quiet else None
+        self._at_epoch[mark.epoch] = positions
+        self._tell_committed(mark.committed)
+
+    def _tell_committed(self, epoch: int) -> None:
+        """What was read before that epoch is in a commit: whoever wants to know it of a reader is told."""
+        committed = self._at_epoch.get(epoch)
+        self._at_epoch = {known: at for known, at in self._at_epoch.items() if known > epoch}
+        for split in self._readers.splits.values():
+            if committed is not None and split.records is not None:
+                split.records.committed(committed[split.name].offset)
 
     def begin(self, order: SourceOrder) -> None:
         """A batch begins at the positions of the order."""
@@ -154,6 +192,8 @@ class Sourcing:
         self._marks.clear()
         self._marked = dict(order.positions)
         self._next_mark_ns = 0
+        self._quiet = None
+        self._at_epoch.clear()
         self._counted = self._count(self._now_ns())
 
     def read(self) -> bool:
@@ -343,8 +383,3 @@ def _unpacked(source: str, items: list[Any]) -> tuple[list[Any], list[Metadata |
                 " all items of one read must be records, or none"
             )
     return [item.value for item in items], [*map(metadata_of, items)]
-
-
-def _ended(inbox: Inbox) -> bool:
-    inbox.wait(0)
-    return any(kind == END for kind, _ in inbox.frames())

@@ -1,9 +1,11 @@
-"""Writes the state of a replica at the end of a batch, and reads it in a new process (epochs/boundary.py).
+"""Writes the state of a replica for a commit, and reads it in a new process.
 
-The first file of a process is a base, with all it knows; after it come files of what has changed, until there
-are so many that another base is due. What none of the commits that are kept needs goes with the next one.
+The first file of a process is a base, with all it knows; after it come files of what has changed, until
+another base is due. Where commits are boundaries (epochs/boundary.py), each writes down which files its state
+is made of, and removes what no commit needs that is kept; where they are epoch marks, the driver does both.
 """
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +19,8 @@ from penstock.epochs.boundary import (
     sweep_task,
     write_part,
 )
+from penstock.epochs.errors import SupersededError
+from penstock.epochs.log import newest_entry
 from penstock.epochs.migration import Adapt, adapter, written_forms
 from penstock.epochs.state_files import restore, without_superseded, write_base, write_changes
 from penstock.epochs.storage import LocalStorage, Storage
@@ -24,12 +28,15 @@ from penstock.epochs.tables import even_table
 from penstock.worker.state_store import StateStore
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.epochs.entries import StateFile
 
 _FILES_PER_BASE: Final = 16
+_MOST_FILES: Final = 64
 
 
-class StateKeeper:
+class Keeper(ABC):
     """Of one replica of a task; `before` is what it had among another number of replicas."""
 
     def __init__(
@@ -39,7 +46,7 @@ class StateKeeper:
         task: str,
         replica: int,
         replicas: int,
-        before: "StateKeeper | None" = None,
+        before: "Keeper | None" = None,
         storage: Storage | None = None,
     ) -> None:
         self._place = place
@@ -51,32 +58,28 @@ class StateKeeper:
         self._groups = even_table(1, replicas).groups_of(replica)
         self._cells = written_forms(store.parts)
         self._needs_base = True
-        self._files: list[StateFile] = [] if before is None else before._files
-        self._parts: list[Part] = [] if before is None else before._parts
-        """Its own that are there, in the order of epochs."""
-        self._sweeps_at: int | None = None
-        """When nobody needs what replicas left behind that are no more; the first one looks after that."""
+        self._follow(before)
 
     @property
     def replicas(self) -> int:
         """Among how many the keys are divided."""
         return self._replicas
 
-    def restore(self, batch: int) -> None:
-        """The state at the beginning of a batch, whoever wrote it, and among however many replicas.
+    @abstractmethod
+    def _follow(self, before: "Keeper | None") -> None:
+        """Take over what is known of files."""
 
-        What the others write for this batch is not looked at, and they remove nothing yet of what is.
-        """
+    @abstractmethod
+    def restore(self, batch: int) -> None:
+        """The state at the beginning of a batch, whoever wrote it, and among however many replicas."""
+
+    @abstractmethod
+    def commit(self, epoch: int) -> "list[StateFile]":
+        """Write what has changed up to the end of an epoch; the files that are new."""
+
+    def _restore(self, files: "Sequence[StateFile]", before: int) -> None:
+        """From the files of all, when there were `before` replicas."""
         store, storage, task = self._store, self._storage, self._task
-        self._sweeps_at = epoch_of(batch) if self._parts and self._replica == 0 else None
-        store.clear()
-        store.own_only(self._groups)
-        if self._replica >= self._replicas:
-            return  # it is no longer active, and about to end
-        known = newest_parts(read_parts(storage), self._place.attempt, epoch_of(batch - 1))
-        parts = [part for part in known.values() if part.task == task]
-        before = replicas_of(parts) if parts else self._place.replicas.get(task, 0)
-        files = without_superseded([*self._place.files, *(file for part in parts for file in part.files)])
         store.apply(restore(storage, files, task, self._groups, self._adapter))
         if before == self._replicas:
             store.apply(restore(storage, files, task, [-1 - self._replica], self._adapter))
@@ -87,11 +90,83 @@ class StateKeeper:
     def _adapter(self, file: "StateFile") -> Adapt | None:
         return adapter(file, self._store.parts, self._place.dropped)
 
-    def commit(self, batch: int) -> None:
+    def _write(self, epoch: int) -> "StateFile | None":
+        """What has changed, or all if a base is due; None if nothing has."""
+        writer = (self._storage, self._task, self._replica, self._place.attempt, epoch)
+        if not self._needs_base:
+            return write_changes(*writer, self._store.take_changes(), self._cells)
+        self._needs_base = False
+        groups = {-1 - self._replica, *self._groups}
+        return write_base(*writer, self._store.everything(), groups, self._cells)
+
+    def _drop(self) -> bool:
+        """Forget what is in memory; whether the replica is one of those that have state now."""
+        self._store.clear()
+        self._store.own_only(self._groups)
+        return self._replica < self._replicas  # else it is no longer active, and about to end
+
+
+class MarkKeeper(Keeper):
+    """Where commits are epoch marks. A base is due when changes take as much room as it does."""
+
+    def _follow(self, before: "Keeper | None") -> None:  # noqa: ARG002 - it begins with a base
+        self._base_bytes = self._changed_bytes = self._changes = 0
+
+    def restore(self, batch: int) -> None:  # noqa: ARG002 - the log knows
+        """From the newest entry: it is that of the end of the batch before."""
+        entry = newest_entry(self._storage)
+        if entry is None or entry.attempt != self._place.attempt:
+            raise SupersededError(f"the log in {self._place.root} is another driver's now")
+        if self._drop():
+            self._restore(entry.files, entry.pools.get(self._task, 0))
+
+    def commit(self, epoch: int) -> "list[StateFile]":
+        """Nothing is removed: that is up to the driver."""
+        file = self._write(epoch)
+        if file is None:
+            return []
+        if file.kind == "base":
+            self._base_bytes, self._changed_bytes, self._changes = file.size, 0, 0
+        else:
+            self._changed_bytes += file.size
+            self._changes += 1
+        self._needs_base = self._changed_bytes > self._base_bytes or self._changes >= _MOST_FILES
+        return [file]
+
+
+class StateKeeper(Keeper):
+    """Where commits are boundaries."""
+
+    def _follow(self, before: "Keeper | None") -> None:
+        known = before if isinstance(before, StateKeeper) else None
+        self._files: list[StateFile] = [] if known is None else known._files
+        self._parts: list[Part] = [] if known is None else known._parts
+        """Its own that are there, in the order of epochs."""
+        self._sweeps_at: int | None = None
+        """When nobody needs what replicas left behind that are no more; the first one looks after that."""
+
+    def restore(self, batch: int) -> None:
+        """The state at the beginning of a batch, whoever wrote it, and among however many replicas.
+
+        What the others write for this batch is not looked at, and they remove nothing yet of what is.
+        """
+        task = self._task
+        self._sweeps_at = epoch_of(batch) if self._parts and self._replica == 0 else None
+        if not self._drop():
+            return
+        known = newest_parts(read_parts(self._storage), self._place.attempt, epoch_of(batch - 1))
+        parts = [part for part in known.values() if part.task == task]
+        before = replicas_of(parts) if parts else self._place.replicas.get(task, 0)
+        files = without_superseded([*self._place.files, *(file for part in parts for file in part.files)])
+        self._restore(files, before)
+
+    def commit(self, epoch: int) -> "list[StateFile]":
         """Write what has changed. The batch before is committed, so what was stale at its end may go."""
-        epoch = epoch_of(batch)
         self._forget(epoch - self._place.keep)
-        self._write(epoch)
+        self._needs_base |= len(self._files) >= _FILES_PER_BASE
+        file = self._write(epoch)
+        if file is not None:
+            self._files = [file] if file.kind == "base" else [*self._files, file]
         part = Part(
             attempt=self._place.attempt,
             epoch=epoch,
@@ -102,6 +177,7 @@ class StateKeeper:
         )
         write_part(self._storage, part)
         self._parts.append(part)
+        return [] if file is None else [file]
 
     def _forget(self, oldest: int) -> None:
         """Delete what no commit from that epoch on needs; what is written now is not committed yet."""
@@ -115,13 +191,3 @@ class StateKeeper:
         if self._sweeps_at is not None and oldest > self._sweeps_at:
             self._sweeps_at = None
             sweep_task(self._storage, self._task, self._place.attempt, oldest)
-
-    def _write(self, epoch: int) -> None:
-        writer = (self._storage, self._task, self._replica, self._place.attempt, epoch)
-        if not self._needs_base and len(self._files) < _FILES_PER_BASE:
-            file = write_changes(*writer, self._store.take_changes(), self._cells)
-            self._files += [] if file is None else [file]
-        else:
-            self._needs_base = False
-            groups = {-1 - self._replica, *self._groups}
-            self._files = [write_base(*writer, self._store.everything(), groups, self._cells)]

@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from penstock.epochs.boundary import epoch_of
 from penstock.epochs.killers import Page
+from penstock.epochs.reports import Marked
 from penstock.wire.codecs import coder_of
 from penstock.wire.envelope import Envelope, EnvelopeError, decode
 from penstock.wire.frames import (
@@ -20,13 +22,16 @@ from penstock.wire.frames import (
     ENDED,
     FAILED,
     JOIN,
+    MARK,
     START,
     Careful,
     ChannelClosed,
     Inbox,
+    Mark,
     at_frame,
     frame,
     read_data,
+    read_mark,
 )
 from penstock.wire.orders import Link, Plan, StartOrder, Switches, Verdict
 from penstock.worker.batch_intake import BatchIntake, intake_of
@@ -101,7 +106,15 @@ class Worker:
         self._sourcing: Sourcing | None = None
         if self._head.task.kind == "source":
             refuse = self._head.failures.result_failed
-            self._sourcing = Sourcing(self._head.task, self._outbox, self._head.measured, refuse=refuse)
+            self._sourcing = Sourcing(
+                self._head.task,
+                self._outbox,
+                self._head.measured,
+                refuse=refuse,
+                before_mark=self._head.failures.flush,
+            )
+        self._marks = plan.state is not None and plan.state.marks
+        self._epoch = order.epoch
         self._unacknowledged = 0
         balanced = any(stream.balanced for stream in graph.streams if stream.receiver == order.task)
         self._ack_every = _ACK_EVERY_BALANCED if balanced else _ACK_EVERY
@@ -145,6 +158,7 @@ class Worker:
         self._hear_of_driver(order.link)
         self._outbox.begin_batch()
         self._taken = 0
+        self._epoch = order.epoch
         self._lay(order)
         if self._sourcing is None:
             for runner in self._chain.runners:
@@ -196,6 +210,8 @@ class Worker:
                 if kind == DATA:
                     self._process(body)
                     self._between_items()
+                elif kind == MARK:
+                    self._mark(read_mark(body))
                 elif kind == END:
                     last = bool(body[0])
                     self._work_off_batches()
@@ -336,6 +352,29 @@ class Worker:
             envelope.items[index], verdict.problem, self._graph.task(verdict.task).on_error
         )
 
+    def _mark(self, mark: Mark) -> None:
+        """An epoch ends here: write down all that came before, say so, and go on."""
+        self._work_off_batches()
+        self._finish_calls()
+        self._outbox.begin_item(None, None)
+        self._lease.check(time.monotonic_ns())
+        self._epoch = mark.epoch
+        said = self._write_down(mark.epoch)
+        self._outbox.flush()
+        self._outbox.finish_input(mark.sequence)
+        self._settling.flushed()
+        self._unacknowledged = 0
+        self._taken = mark.sequence
+        self._outbox.answer_mark(mark.sequence, mark.epoch, msgspec.json.encode(said))
+        for runner in self._chain.runners:
+            runner.marked()
+
+    def _write_down(self, epoch: int) -> Marked:
+        """Before a commit: what tasks have taken is safe, and what changed in their state is in files."""
+        for runner in self._chain.runners:
+            runner.flush()
+        return self._head.commit_state(epoch)
+
     def _end_batch(self, position: dict[str, Any], *, last: bool) -> None:
         self._outbox.begin_item(None, None)
         self._lease.check(time.monotonic_ns())
@@ -348,7 +387,9 @@ class Worker:
                 self._loop.close()
             self._settling.flushed()
             for runner in self._chain.runners:
-                runner.commit_state()
+                said = runner.commit_state(self._epoch + 1 if self._marks else epoch_of(runner.context.batch))
+                if self._marks:
+                    position["marked"] = said
         else:
             self._head.failures.flush()
         self._outbox.flush()

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from penstock.cli.run import _told_to_end
 from penstock.cli.run_view import metrics_table
-from penstock.observe.reported import Metrics, TaskMetrics
+from penstock.observe.reported import CommitTotals, Metrics, TaskMetrics
 from penstock.stats.sketch import Sketch
 
 FLOW = """
@@ -48,6 +48,13 @@ def test_the_table_shows_tasks_and_latency_at_sinks() -> None:
     assert "1,234" in shown
     assert "2/8" in shown
     assert "2.00" in shown
+
+
+def test_the_table_tells_of_commits_by_marks() -> None:
+    commits = CommitTotals().voided().committed(7, time.monotonic() - 2, 41.7)
+    table = metrics_table(Metrics({}, {}, commits=commits), "running")
+    assert table.title == "running, 1 commits, the last 2.0 s ago, in 42 ms, 1 epochs void"
+    assert metrics_table(Metrics({}, {}, commits=CommitTotals()), "running").title == "running"
 
 
 def numbers_in(directory: Path) -> list[int]:

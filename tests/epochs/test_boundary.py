@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import penstock
 from penstock import state
-from penstock.epochs.boundary import KEEP, Place, begin, read_parts, state_at
+from penstock.epochs.boundary import KEEP, Place, begin, epoch_of, read_parts, state_at
 from penstock.epochs.errors import LogError
 from penstock.epochs.migration import Asked
 from penstock.epochs.state import NotPicklableError
@@ -23,7 +23,7 @@ from penstock.flow.graph import Graph
 from penstock.wire.keys import key_group, owner
 from penstock.worker.context import Context
 from penstock.worker.outbox import Outbox
-from penstock.worker.state_keeper import StateKeeper
+from penstock.worker.state_keeper import Keeper, MarkKeeper, StateKeeper
 from penstock.worker.state_store import StateStore, store_of
 from tests.epochs.crashing_disk import LOSSES, Crash, CrashingDisk
 
@@ -84,7 +84,8 @@ class Replica:
         self.store: StateStore = store
         self.body = Counts()
         self.work = store.bind(self.body)
-        self.keeper = StateKeeper(place, store, "counts", number, replicas, storage=storage)
+        kind = MarkKeeper if place.marks else StateKeeper
+        self.keeper: Keeper = kind(place, store, "counts", number, replicas, storage=storage)
         self.keeper.restore(batch)
 
 
@@ -113,7 +114,7 @@ class World:
 
     def end_batch(self, *, is_committed: bool) -> None:
         for replica in self.replicas:
-            replica.keeper.commit(self.batch)
+            replica.keeper.commit(epoch_of(self.batch))
         if is_committed:
             self.batch += 1
             self.committed = (Counter(self.seen), self.total)
@@ -127,6 +128,7 @@ class World:
         """At the beginning of a batch: some processes are kept, and some are new."""
         kept = self.replicas[:replicas]
         for number, replica in enumerate(self.replicas):
+            assert isinstance(replica.keeper, StateKeeper)
             replica.keeper = StateKeeper(
                 self.place, replica.store, "counts", number, replicas, replica.keeper, self.storage
             )

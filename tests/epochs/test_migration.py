@@ -8,7 +8,7 @@ import pytest
 
 import penstock
 from penstock import state
-from penstock.epochs.boundary import Place, begin
+from penstock.epochs.boundary import Place, begin, epoch_of
 from penstock.epochs.errors import LogError
 from penstock.epochs.looking import look
 from penstock.epochs.migration import Asked, forms_of
@@ -74,7 +74,7 @@ class Running:
     def commit(self, *items: int) -> None:
         for item in items:
             self.work.process(item, None)
-        self.keeper.commit(self.batch)
+        self.keeper.commit(epoch_of(self.batch))
         (self.root / "commits").mkdir(exist_ok=True)
         (self.root / "commits" / str(self.batch)).touch()
         self.batch += 1

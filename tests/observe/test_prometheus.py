@@ -1,8 +1,11 @@
 """Constraints as metrics: what was measured and what came of it; what is not known is absent."""
 
+import time
+
 from msgspec.structs import replace
 
-from penstock.observe.prometheus import measured
+from penstock.observe.prometheus import measured, totals
+from penstock.observe.reported import CommitTotals, Metrics
 from penstock.stats.snapshot import ConstraintSpec, Snapshot, TaskStats
 
 
@@ -45,4 +48,26 @@ def test_constraints_are_there_with_percentiles_and_verdict() -> None:
         "p95_seconds": 0.04,
         "p99_seconds": 0.05,
         "held": 0.0,
+    }
+
+
+def test_commits_by_marks_are_counted_and_the_last_one_is_told() -> None:
+    def said(metrics: Metrics) -> dict[str, float]:
+        names = ("penstock_commit", "penstock_epochs")
+        samples = [sample for family in totals(metrics) for sample in family.samples]
+        return {sample.name: sample.value for sample in samples if sample.name.startswith(names)}
+
+    assert said(Metrics({}, {})) == {}, "boundaries are not counted"
+    assert said(Metrics({}, {}, commits=CommitTotals())) == {
+        "penstock_commits_total": 0,
+        "penstock_epochs_void_total": 0,
+    }
+    commits = CommitTotals().voided().committed(7, time.monotonic() - 2, 40.0)
+    found = said(Metrics({}, {}, commits=commits))
+    age_s = found.pop("penstock_commit_age_seconds")
+    assert 2 <= age_s < 10
+    assert found == {
+        "penstock_commits_total": 1,
+        "penstock_epochs_void_total": 1,
+        "penstock_commit_duration_seconds": 0.04,
     }

@@ -2,8 +2,10 @@
 
 import pytest
 
+import penstock as ps
 from penstock.flow.errors import FlowError
-from penstock.spark.commits import commit_ms
+from penstock.spark.commits import batch_ms, checked_marks, commit_ms
+from tests.spark.items import numbered
 
 
 def test_who_can_be_resumed_commits_often() -> None:
@@ -16,3 +18,24 @@ def test_who_can_be_resumed_commits_often() -> None:
 def test_too_often_and_too_seldom_are_refused(wrong: str | float) -> None:
     with pytest.raises(FlowError, match="is not between 1 s and 12 h"):
         commit_ms(wrong, has_checkpoint=True)
+
+
+def test_marks_may_be_close_together_and_leave_batches_long() -> None:
+    assert commit_ms(None, has_checkpoint=False, marks=True) == 1_000
+    assert commit_ms("0.1 s", has_checkpoint=True, marks=True) == 100
+    with pytest.raises(FlowError, match="is not between 100 ms and 12 h"):
+        commit_ms("50 ms", has_checkpoint=True, marks=True)
+    assert batch_ms(100, marks=True) == 12 * 3_600_000
+    assert batch_ms(30_000, marks=False) == 30_000
+
+
+def test_what_marks_do_not_cover_is_refused() -> None:
+    flow = ps.Flow("marked", ids=True)
+    source = flow.source(numbered(1), name="numbers")
+    source.map(str, name="text").sink(ps.jsonl("there"), name="out")
+    assert not any(task.chain for task in checked_marks(flow.graph(), None).tasks)
+    with pytest.raises(FlowError, match="from_commit= is for commits at boundaries"):
+        checked_marks(flow.graph(), 3)
+    source.sink(ps.dedup_jsonl("here"), name="once")
+    with pytest.raises(FlowError, match=r'sink "once" of flow "marked" is dedup_jsonl, which forgets ids'):
+        checked_marks(flow.graph(), None)

@@ -169,6 +169,19 @@ def test_what_waits_is_counted_by_the_fields_of_envelopes() -> None:
         assert int.from_bytes(data[at : at + size], "little") == value
 
 
+def test_a_mark_is_no_envelope_with_items_and_has_the_same_fields() -> None:
+    found = constants(java("Envelopes"), "byte")["MARK"]
+    address = envelope.Address(layer=1, partition=2, place=3)
+    data = bytearray(envelope.encode(address, 4, 5, 0x0102030405060708, b"", 0, 0))
+    assert constants(java("Envelopes"), "int")["HEADER"] == len(data)
+    where = re.search(r"LITTLE_ENDIAN\)\.getLong\((\d+)\)", java("Envelopes"))
+    assert where is not None
+    assert int.from_bytes(data[int(where[1]) : int(where[1]) + 8], "little") == 0x0102030405060708
+    data[3] = found
+    with pytest.raises(envelope.EnvelopeError, match="unknown codec"):
+        envelope.decode(bytes(data))
+
+
 def test_columns_of_layers_begin_alike() -> None:
     found = re.search(r'String COLUMN = "(\w+)";', java("Runs"))
     assert found is not None

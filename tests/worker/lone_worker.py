@@ -16,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.epochs.boundary import Place
+from penstock.epochs.reports import Marked
 from penstock.flow import Flow
 from penstock.flow.layers import lay_out
 from penstock.flow.record import Metadata
@@ -55,17 +57,25 @@ class LoneWorker:
         self.out: list[tuple[int, int, Envelope]] = []
         self.reports: list[dict[str, Any]] = []
         self.taken: list[int] = []
+        self.marked: list[tuple[int, int, Marked]] = []
+        """Of epochs: acknowledged, number, what was said."""
         self._held: bytes | None = None
         self._data, self._control = data, control
         self._inboxes = {data: wire.Inbox(data), control: wire.Inbox(control)}
 
     def start(
-        self, task: str, replica: int = 0, source: SourceOrder | None = None, *, batch: int | None = None
+        self,
+        task: str,
+        replica: int = 0,
+        source: SourceOrder | None = None,
+        *,
+        batch: int | None = None,
+        epoch: int = 0,
     ) -> None:
         """A START frame; batches are numbered from 1 unless a test says otherwise."""
         self.batch = self.batch + 1 if batch is None else batch
         order = StartOrder(
-            task, replica, self.batch, self.switches, source, Link(self.exchange, self.lease_until_ns)
+            task, replica, self.batch, self.switches, source, Link(self.exchange, self.lease_until_ns), epoch
         )
         self.send(wire.frame(wire.START, msgspec.json.encode(order)))
 
@@ -93,6 +103,10 @@ class LoneWorker:
         head = struct.pack("<qqBIH", sequence, time.monotonic_ns(), careful, first, len(told))
         judged = b"".join(struct.pack("<II", item, len(json)) + json for item, json in told)
         self.send(wire.frame(wire.DATA, head + judged + envelope))
+
+    def mark(self, epoch: int, sequence: int = 0, *, quiet: bool = False, committed: int = 0) -> None:
+        """A MARK frame."""
+        self.send(wire.mark_frame(wire.Mark(sequence, epoch, quiet, committed)))
 
     def end(self, *, last: bool = False) -> dict[str, Any]:
         """An END frame; the final report."""
@@ -222,6 +236,9 @@ class LoneWorker:
             self.marks.append(body[8:])
         elif kind == wire.AT:
             self.at.append(struct.unpack("<qI", body))
+        elif kind == wire.MARKED:
+            acknowledged, epoch, said = wire.read_marked(body)
+            self.marked.append((acknowledged, epoch, msgspec.json.decode(said, type=Marked)))
         elif kind == wire.REPORT:
             self.reports.append(_report(body))
             self.taken.append(wire.read_report(body)[0])
@@ -240,7 +257,7 @@ def _waiting(channel: socket.socket, which: int) -> int:
 
 @contextmanager
 def lone_worker(
-    flow: Flow, dead_letters: str = "nowhere", *, gauge: Gauge | None = None
+    flow: Flow, dead_letters: str = "nowhere", *, gauge: Gauge | None = None, state: Place | None = None
 ) -> Iterator[LoneWorker]:
     """A worker that is gone afterwards, whatever happens."""
     data, theirs_data = socket.socketpair()
@@ -251,7 +268,7 @@ def lone_worker(
             os.setpgid(0, 0)
             data.close()
             control.close()
-            worker.main(Plan(flow.graph(), dead_letters), theirs_data, theirs_control, gauge=gauge)
+            worker.main(Plan(flow.graph(), dead_letters, state), theirs_data, theirs_control, gauge=gauge)
         finally:
             os._exit(70)
     theirs_data.close()

@@ -7,6 +7,7 @@ import msgspec
 
 from penstock.epochs.entries import Entry, Handle, StateFile
 from penstock.epochs.log import Log, newest_index, read_entry
+from penstock.epochs.reports import VOIDS_BEFORE_QUIET, Heard
 from penstock.epochs.retention import collect
 from penstock.epochs.state_files import compact, with_base
 from penstock.epochs.tables import moves
@@ -17,7 +18,6 @@ from tests.epochs.model.messages import Done, Order, StageKey, Tables
 if TYPE_CHECKING:
     from tests.epochs.model.world import World
 
-VOIDS_BEFORE_QUIET = 3
 KEPT_ENTRIES = 2
 
 
@@ -44,7 +44,7 @@ class Driver:
     def begin_attempt(self) -> None:
         """From the newest entry: nothing that was said before counts."""
         self.open: Order | None = None
-        self.reports: dict[StageKey, dict[int, Done]] = {}
+        self.reports: Heard[Done] = Heard()
         self.unanswered: set[StageKey] = set()
         self.handles: tuple[Handle, ...] = ()
         self.voids = 0
@@ -77,16 +77,14 @@ class Driver:
     def hear(self, stage: StageKey, attempt: int, reports: dict[int, Done]) -> None:
         """Reports, in whatever order and number they come."""
         if attempt == self.attempt or not self.world.rules.attempt_in_reports:
-            self.reports.setdefault(stage, {}).update(reports)
+            for report in reports.values():
+                self.reports.hear(stage, report)
 
     def verdict(self) -> bool | None:
         """Whether the open epoch is valid; None while reports are missing."""
         if self.open is None:
             return None
-        done = [self.reports.get(stage, {}).get(self.open.epoch) for stage in self.world.keys]
-        if any(report is None for report in done):
-            return None
-        return all(report is not None and report.valid for report in done)
+        return self.reports.verdict(self.world.keys, self.open.epoch)
 
     def void(self) -> None:
         """Give the open epoch up. Its files and handles stay in the reports."""
@@ -100,16 +98,12 @@ class Driver:
         before = self.log.entry
         epoch = self.open.epoch
         since = before.epoch if self.world.rules.reports_are_cumulative else epoch - 1
-        done = [
-            report
-            for reports in self.reports.values()
-            for number, report in sorted(reports.items())
-            if since < number <= epoch
-        ]
+        done = self.reports.between(since, epoch)
         positions: dict[str, dict[str, Position]] = {}
         for task in self.world.graph.of_kind("source"):
-            reached = [self.reports[task.name, split][epoch].position for split in range(task.pool)]
-            positions[task.name] = {str(n): Position(p or 0, p) for n, p in enumerate(reached)}
+            told = [self.reports.of((task.name, split), epoch) for split in range(task.pool)]
+            reached = [0 if report is None else report.position or 0 for report in told]
+            positions[task.name] = {str(n): Position(at, at) for n, at in enumerate(reached)}
         files = tuple(file for report in done for file in report.files)
         handles = tuple(handle for report in done for handle in report.handles)
         older = before.files if self.base is None else with_base(before.files, self.base)

@@ -74,6 +74,7 @@ class Done:
     position: int | None = None
     files: tuple[StateFile, ...] = ()
     handles: tuple[Handle, ...] = ()
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

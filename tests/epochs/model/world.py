@@ -173,7 +173,7 @@ class World:
         for outlet in self.outlets():
             if outlet.can_ship() and (outlet.alive or outlet.outbound):
                 found.append(("", outlet.ship))
-            if outlet.reports.keys() - self.driver.reports.get(outlet.key, {}).keys():
+            if outlet.reports.keys() - self.driver.reports.epochs(outlet.key):
                 found.append(("", partial(self._report, outlet)))
             if outlet.key in self.driver.unanswered:
                 found.append(("commit", partial(self._commit, outlet)))

@@ -241,7 +241,7 @@ final class Agent {
     synchronized (workers) {
       of = workers.get(newer.run());
     }
-    if (of != null) {
+    if (of != null && (have == null || !have.switches().equals(newer.switches()))) {
       of.tell(newer);
     }
   }

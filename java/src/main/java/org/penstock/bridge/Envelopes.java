@@ -17,6 +17,8 @@ final class Envelopes {
   private Envelopes() {}
 
   private static final byte MAGIC = (byte) 0xA7;
+  private static final byte MARK = 0x20; // a flag: an epoch mark, with the epoch in the place of the ship time and no items
+  private static final int HEADER = 26;
 
   /** Partitions of the next layer: so many from the first one on. */
   record Choice(int first, int count) {}
@@ -55,6 +57,29 @@ final class Envelopes {
 
   static int place(byte[] envelope) {
     return envelope[2] & 0xFF;
+  }
+
+  static boolean isMark(byte[] envelope) {
+    return envelope[3] == MARK;
+  }
+
+  /** The stream in the upper half, the sending replica in the lower. */
+  static int channel(byte[] envelope) {
+    ByteBuffer in = ByteBuffer.wrap(envelope).order(ByteOrder.LITTLE_ENDIAN);
+    return (in.getShort(8) & 0xFFFF) << 16 | in.getShort(10) & 0xFFFF;
+  }
+
+  /** Of a mark. */
+  static long epoch(byte[] envelope) {
+    return ByteBuffer.wrap(envelope).order(ByteOrder.LITTLE_ENDIAN).getLong(12);
+  }
+
+  /** A mark for one replica. */
+  static byte[] mark(int layer, int partition, int place, int stream, int sender, long epoch) {
+    ByteBuffer out = ByteBuffer.allocate(HEADER).order(ByteOrder.LITTLE_ENDIAN);
+    out.put(MAGIC).put((byte) layer).put((byte) place).put(MARK).putInt(partition);
+    out.putShort((short) stream).putShort((short) sender).putLong(epoch);
+    return out.array();
   }
 
   static int partition(byte[] envelope) {

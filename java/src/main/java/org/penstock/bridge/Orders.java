@@ -6,8 +6,8 @@ import java.util.Set;
 /**
  * What a running flow is to do now. `switches` is JSON for the Python workers; the rest is what the bridge itself must
  * know: how many replicas of each task are active, which tasks run in the worker of another, the batch that runs, the
- * last batch that has to end, and whether that end is for good.
+ * last batch that has to end, whether that end is for good, and which epoch is to be marked.
  */
 public record Orders(
     String run, long version, String switches, Map<String, Integer> active, Set<String> chained, long batch, long endBatch,
-    boolean closing) {}
+    boolean closing, Epochs epochs) {}

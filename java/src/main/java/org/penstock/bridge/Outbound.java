@@ -26,6 +26,13 @@ final class Outbound {
     changed();
   }
 
+  /** A mark waits for no room: it is small, and whoever brings it may be needed elsewhere. */
+  synchronized void putMark(Envelopes.Out out) {
+    waiting.add(out);
+    bytes += out.envelope().length;
+    changed();
+  }
+
   /** Everything that waits, perhaps nothing; null at the end. */
   synchronized List<Envelopes.Out> take() {
     if (failure != null) {

@@ -27,6 +27,7 @@ final class Pump implements TaskHost.Unit {
 
   private final RunSpec run;
   private final int replica;
+  private final int pool;
   private final long batch;
   private final SourceOrder source; // null in every layer but the first
   private final TaskHost[] tasks;
@@ -40,12 +41,14 @@ final class Pump implements TaskHost.Unit {
   private volatile boolean closed;
   private volatile boolean started;
   private volatile String sourceNews;
+  private volatile Channels channels; // null where commits are boundaries
   private volatile TaskContext context;
   private volatile Inbox<Object> inbox; // where rows wait before the feeder takes them; null if that is Spark's affair
 
   Pump(RunSpec run, UnitSpec unit, int replica, long batch, SourceOrder source) throws Exception {
     this.run = run;
     this.replica = replica;
+    this.pool = unit.pool();
     this.batch = batch;
     this.source = source;
     this.workers = agent.workers(run);
@@ -73,14 +76,30 @@ final class Pump implements TaskHost.Unit {
     this.feeder.set(feeder);
     context.addTaskCompletionListener((TaskCompletionListener) done -> close());
     agent.refresh(run.id());
+    align();
     for (TaskHost task : tasks) {
       if (needsWorker(task) || workers.keeps(task.task(), replica, batch)) {
         task.activate();
         feed();
       }
     }
+    if (channels != null) {
+      feed(); // marks come to replicas that nobody sends to as well
+    }
     started = true;
     agent.register(this);
+  }
+
+  private void align() {
+    Orders now = agent.orders(run.id());
+    Channels known = now == null ? null : new Channels(now.switches());
+    if (known == null || !known.areMarked()) {
+      return;
+    }
+    channels = known;
+    for (TaskHost task : tasks) {
+      task.align(known.exact(task.task()), now.epochs().before(), known.into(task.task(), replica));
+    }
   }
 
   private void feed() {
@@ -106,6 +125,9 @@ final class Pump implements TaskHost.Unit {
     }
     try {
       Orders now = agent.orders(run.id());
+      if (now != null && source != null && channels != null) {
+        tasks[0].order(now.epochs());
+      }
       if (now != null && now.endBatch() >= batch) {
         feed();
         if (source != null) {
@@ -203,7 +225,49 @@ final class Pump implements TaskHost.Unit {
   }
 
   @Override
+  public void marked(TaskHost task, long epoch, boolean valid, String said) throws IOException, InterruptedException {
+    multicast(task, epoch);
+    workers.report(Reports.done(task.task(), replica, pool, epoch, valid, false, said));
+  }
+
+  /** To all replicas that the task may send to, in the thread that brings what it sends. */
+  private void multicast(TaskHost task, long epoch) throws IOException, InterruptedException {
+    for (Channels.Outlet outlet : channels.outOf(task.task())) {
+      int first = outlet.twin() ? replica : 0;
+      int end = outlet.twin() ? replica + 1 : outlet.pool();
+      for (int receiver = first; receiver < end; receiver++) {
+        int partition = outlet.first() + receiver;
+        byte[] mark =
+            Envelopes.mark(outlet.layer(), partition, outlet.place(), outlet.stream(), replica, epoch);
+        if (outlet.local()) {
+          tasks[outlet.place()].deliver(List.of(mark), System.nanoTime());
+        } else {
+          out.putMark(new Envelopes.Out(outlet.via() < 0 ? partition : outlet.via(), mark));
+        }
+      }
+    }
+  }
+
+  /** Nothing more comes of the task in this batch: a last mark stands for all that will be ordered, and so does its report. */
+  private void markLast(TaskHost task, String news) {
+    try {
+      multicast(task, Alignment.LAST);
+      JsonNode all = news == null ? null : Json.parse(news);
+      JsonNode said = all == null ? null : all.path("source").has("positions") ? all.get("source") : all.get("marked");
+      String text = said == null ? null : Json.text(said);
+      workers.report(Reports.done(task.task(), replica, pool, task.answered() + 1, true, true, text));
+    } catch (InterruptedException over) {
+      Thread.currentThread().interrupt();
+    } catch (IOException problem) {
+      failWith(problem);
+    }
+  }
+
+  @Override
   public void ended(TaskHost task, String news) {
+    if (channels != null) {
+      markLast(task, news);
+    }
     if (source != null && task == tasks[0]) {
       sourceEnded(news);
     }
@@ -257,14 +321,7 @@ final class Pump implements TaskHost.Unit {
   @Override
   public boolean exact(TaskHost task) {
     Orders now = agent.orders(run.id());
-    if (now != null) {
-      for (JsonNode name : Json.parse(now.switches()).path("exact")) {
-        if (name.asText().equals(task.task())) {
-          return true;
-        }
-      }
-    }
-    return false;
+    return now != null && new Channels(now.switches()).exact(task.task());
   }
 
   @Override
@@ -285,7 +342,7 @@ final class Pump implements TaskHost.Unit {
       throw new IOException("the run is over");
     }
     ObjectNode order = Json.MAPPER.createObjectNode();
-    order.put("task", task.task()).put("replica", replica).put("batch", batch);
+    order.put("task", task.task()).put("replica", replica).put("batch", batch).put("epoch", task.answered());
     order.putRawValue("switches", new RawValue(now.switches()));
     order.putRawValue("link", new RawValue(agent.link()));
     if (source != null && task == tasks[0]) {

@@ -43,7 +43,7 @@ final class Queue {
   }
 
   private void add(ByteBuffer in, int at, int length, long arrivedNs) {
-    if (length < HEADER || (in.get(at + 2) & 0xFF) != place) {
+    if (length < HEADER || (in.get(at + 2) & 0xFF) != place || in.getInt(at + ITEMS) == 0) {
       return;
     }
     int stream = in.getShort(at + STREAM) & 0xFFFF;

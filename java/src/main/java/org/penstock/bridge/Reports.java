@@ -1,5 +1,7 @@
 package org.penstock.bridge;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.util.RawValue;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -18,6 +20,7 @@ public final class Reports {
   private Reports() {}
 
   private static final int MOST = 20_000;
+  private static final String DONE = "{\"done\":";
   private static final String WORKER = "{\"worker\""; // totals: the next one says the same and more
   private static final String FOOTPRINT = "{\"footprint\"";
 
@@ -30,6 +33,21 @@ public final class Reports {
 
   static String restart(String task, int replica, String how) {
     return Json.text(Map.of("restarted", Map.of("task", task, "replica", replica, "how", how)));
+  }
+
+  /** A replica of a task has written down an epoch, or (last) all of the batch; `said` is JSON of its worker, null without one. */
+  static String done(String task, int replica, int pool, long epoch, boolean valid, boolean last, String said) {
+    ObjectNode done = Json.MAPPER.createObjectNode();
+    done.put("task", task).put("replica", replica).put("pool", pool);
+    done.put("epoch", epoch).put("valid", valid).put("last", last);
+    if (said != null) {
+      done.putRawValue("said", new RawValue(said));
+    }
+    return DONE + Json.text(done) + "}";
+  }
+
+  static boolean isDone(String json) {
+    return json.startsWith(DONE);
   }
 
   static String gone(long pid) {

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.util.RawValue;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -21,10 +22,14 @@ public final class Run {
   private final String id;
   private final Map<String, Integer> widths = new HashMap<>();
   private final Deque<Said> reports = new ArrayDeque<>();
+  private final List<String> dones = new ArrayList<>(); // reports of epochs, which are for whoever commits
   private final Set<Integer> dry = new HashSet<>();
   private final Map<String, String> lost = new TreeMap<>();
   private final Map<String, Long> adopted = new HashMap<>(); // by executor: the version its workers were told
   private Orders orders;
+  private boolean marks;
+  private long epoch; // the last one that has a number
+  private long endEpoch; // the one with which the last batch that was told to end ends
   private FlowSource.Spec source;
   private long batch = -1;
   private long flowing = -1;
@@ -41,7 +46,7 @@ public final class Run {
 
   Run(String id) {
     this.id = id;
-    this.orders = new Orders(id, 0, "{}", Map.of(), Set.of(), -1, -1, false);
+    this.orders = new Orders(id, 0, "{}", Map.of(), Set.of(), -1, -1, false, Epochs.NONE);
   }
 
   /** What is to be read, and the number of the first batch: one more than the last that the checkpoint knows. */
@@ -71,7 +76,9 @@ public final class Run {
       }
     }
     orders =
-        new Orders(id, orders.version() + 1, json, active, chained, batch, orders.endBatch(), orders.closing());
+        new Orders(
+            id, orders.version() + 1, json, active, chained, batch, orders.endBatch(), orders.closing(),
+            orders.epochs());
   }
 
   public synchronized void setWidth(String column, int partitions) {
@@ -143,9 +150,60 @@ public final class Run {
   private void end(boolean closing) {
     if (orders.endBatch() < batch) {
       endOrderedNs = System.nanoTime();
+      if (marks) {
+        endEpoch = ++epoch;
+        notifyAll();
+      }
     }
+    order(batch, closing, orders.epochs());
+  }
+
+  private void order(long endBatch, boolean closing, Epochs epochs) {
     orders =
-        new Orders(id, orders.version() + 1, orders.switches(), orders.active(), orders.chained(), batch, batch, closing);
+        new Orders(
+            id, orders.version() + 1, orders.switches(), orders.active(), orders.chained(), batch, endBatch, closing,
+            epochs);
+  }
+
+  /** From now on commits are marks; this is the last epoch that is committed. */
+  public synchronized void useMarks(long committed) {
+    marks = true;
+    epoch = endEpoch = committed;
+    order(orders.endBatch(), orders.closing(), new Epochs(committed, committed, false, committed, committed));
+  }
+
+  /** Has sources mark another epoch, if they read; its number, 0 if they do not. One that is open must be over first. */
+  public synchronized long orderEpoch(boolean quiet) {
+    Epochs now = orders.epochs();
+    if (flowing != batch || orders.endBatch() >= batch || now.ordered() > now.over()) {
+      return 0;
+    }
+    epoch++;
+    order(orders.endBatch(), orders.closing(), new Epochs(now.before(), epoch, quiet, now.over(), now.committed()));
+    return epoch;
+  }
+
+  /** An epoch is committed, or void. A batch that ended with it may be followed by the next. */
+  public synchronized void epochOver(long over, boolean committed) {
+    Epochs now = orders.epochs();
+    long last = committed ? over : now.committed();
+    order(orders.endBatch(), orders.closing(), new Epochs(now.before(), now.ordered(), now.quiet(), over, last));
+    notifyAll();
+  }
+
+  /**
+   * What the tasks reported of epochs since the last call, and the epoch with which the batch ends (0 while it does not), as JSON.
+   * Waits until there is something new.
+   */
+  public synchronized String awaitDone(long knownEnd, long timeoutMs) throws InterruptedException {
+    await(() -> !dones.isEmpty() || ending() != knownEnd, timeoutMs);
+    String all = "{\"end\":" + ending() + ",\"reports\":[" + String.join(",", dones) + "]}";
+    dones.clear();
+    return all;
+  }
+
+  private long ending() {
+    return endEpoch > orders.epochs().over() ? endEpoch : 0;
   }
 
   /** Lets the held batch begin. */
@@ -174,6 +232,9 @@ public final class Run {
 
   /** Called by Spark's stream thread before each batch; returns the number of the batch that may begin. */
   synchronized long passGate() throws InterruptedException {
+    while (ending() > 0) {
+      wait(); // until the end of the batch before is in the log
+    }
     while (held || exhausted) {
       atGate = true;
       notifyAll();
@@ -181,10 +242,9 @@ public final class Run {
     }
     batch++;
     dry.clear(); // what has run dry says so again in each batch, wherever it is read then
-    orders =
-        new Orders(
-            id, orders.version() + 1, orders.switches(), orders.active(), orders.chained(), batch, orders.endBatch(),
-            orders.closing());
+    Epochs now = orders.epochs();
+    order(
+        orders.endBatch(), orders.closing(), new Epochs(epoch, Math.max(epoch, now.ordered()), false, epoch, now.committed()));
     return batch;
   }
 
@@ -242,6 +302,11 @@ public final class Run {
   }
 
   synchronized void report(String executor, String json) {
+    if (Reports.isDone(json)) {
+      dones.add(json);
+      notifyAll();
+      return;
+    }
     reports.add(new Said(executor, json));
     Reports.keepFew(reports, Said::json);
   }

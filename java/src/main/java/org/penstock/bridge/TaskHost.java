@@ -3,9 +3,12 @@ package org.penstock.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -53,6 +56,9 @@ final class TaskHost {
     /** A worker wants to run these tasks itself, once their own workers have ended. */
     void join(WorkerProcess head, JsonNode tasks);
 
+    /** The task has written down all before a mark; `said` is what its worker says of it, null without one. */
+    void marked(TaskHost task, long epoch, boolean valid, String said) throws IOException, InterruptedException;
+
     /** The task has ended its part of the batch; `news` is what its worker said last, null without one. */
     void ended(TaskHost task, String news);
 
@@ -76,6 +82,11 @@ final class TaskHost {
   private int openInputs = 1; // the shuffle; each task of the unit that feeds this one adds itself
   private volatile String mark; // a source's latest {split: {"ordinal", "offset"}} up to which everything was shipped
   private volatile long lastInputNs = System.nanoTime();
+  private Alignment alignment; // null where commits are boundaries
+  private final Map<Long, Boolean> given = new ConcurrentHashMap<>(); // marks that the worker has, and whether they are valid
+  private long ordered; // of a source: the last epoch that its worker was told to mark
+  private long quiet; // of a source: the epoch whose end its worker waits for, else 0
+  private volatile long answered;
 
   TaskHost(Unit unit, int place, String task, int[] feeds) {
     this.unit = unit;
@@ -91,6 +102,39 @@ final class TaskHost {
   /** The places of the tasks that this one feeds inside the unit. */
   int[] feeds() {
     return feeds;
+  }
+
+  /** From now on marks are aligned; `epoch` is the last one before. */
+  void align(boolean exact, long epoch, List<Integer> channels) {
+    alignment = new Alignment(exact, epoch, channels, Alignment.LIMIT_BYTES);
+    ordered = answered = epoch;
+  }
+
+  /** The last epoch that was answered for. */
+  long answered() {
+    return answered;
+  }
+
+  /** Has the worker of a source mark the epoch that is ordered, and go on when one is over that it waits for. */
+  void order(Epochs now) {
+    sending.lock();
+    try {
+      if (life.state() != Life.State.RUNNING) {
+        return; // one that has ended has sent a mark that stands for all
+      }
+      if (now.ordered() > ordered) {
+        ordered = now.ordered();
+        quiet = now.quiet() ? ordered : 0;
+        write(Wire.mark(0, ordered, now.quiet(), now.committed()));
+      }
+      if (quiet > 0 && now.over() >= quiet) {
+        ByteBuffer epoch = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(0, quiet);
+        write(Wire.frame(Wire.GO, epoch.array()));
+        quiet = 0;
+      }
+    } finally {
+      sending.unlock();
+    }
   }
 
   void addInput() {
@@ -161,6 +205,44 @@ final class TaskHost {
   }
 
   void deliver(List<byte[]> envelopes, long arrivedNs) throws IOException, InterruptedException {
+    if (alignment == null) {
+      give(envelopes, arrivedNs);
+      return;
+    }
+    synchronized (alignment) { // those of one channel come by one thread, but a task may have several
+      for (Alignment.Step step : alignment.arrive(envelopes, arrivedNs)) {
+        if (step.epoch() > 0) {
+          mark(step.epoch(), step.valid());
+        } else {
+          give(step.envelopes(), step.arrivedNs());
+        }
+      }
+    }
+  }
+
+  /** A mark has its place between envelopes. Without a worker the bridge answers. */
+  private void mark(long epoch, boolean valid) throws IOException, InterruptedException {
+    sending.lock();
+    try {
+      while (life.state() == Life.State.RETIRING && !unit.closed()) {
+        ended.await();
+      }
+      if (unit.closed()) {
+        return;
+      }
+      if (life.hasWorker()) {
+        given.put(epoch, valid);
+        write(unacknowledged.giveMark(epoch));
+        return;
+      }
+      answered = epoch;
+    } finally {
+      sending.unlock();
+    }
+    unit.marked(this, epoch, valid, null);
+  }
+
+  private void give(List<byte[]> envelopes, long arrivedNs) throws IOException, InterruptedException {
     unacknowledged.awaitRoom();
     sending.lock();
     try {
@@ -309,6 +391,7 @@ final class TaskHost {
       }
       case Wire.ACK -> acknowledge(body);
       case Wire.JOIN -> unit.join(from, Json.parse(text(body)));
+      case Wire.MARKED -> marked(body);
       case Wire.AT -> unacknowledged.at(body.getLong(), body.getInt());
       case Wire.FAILED -> {
         unit.fail(text(body));
@@ -334,6 +417,21 @@ final class TaskHost {
       mark = text(body);
       unacknowledged.progressed();
     }
+  }
+
+  /** i64 acknowledged, i64 epoch, JSON; from a source with its positions, where a successor would go on. */
+  private void marked(ByteBuffer body) throws IOException, InterruptedException {
+    unacknowledged.acknowledge(body.getLong());
+    long epoch = body.getLong();
+    String said = text(body);
+    JsonNode positions = Json.parse(said).get("positions");
+    if (positions != null) {
+      mark = Json.text(positions);
+      unacknowledged.progressed();
+    }
+    Boolean valid = given.remove(epoch);
+    answered = epoch;
+    unit.marked(this, epoch, valid == null || valid, said);
   }
 
   private void ended(WorkerProcess from, String news) {
@@ -403,6 +501,9 @@ final class TaskHost {
       unit.workers().report(Reports.restart(task, unit.replica(), epitaph.how()));
       Life.Action action = life.on(Life.Event.DIED);
       start();
+      if (ordered > answered) { // a source: its successor marks in its place
+        write(Wire.mark(0, ordered, quiet > 0, 0));
+      }
       for (ByteBuffer frame : unacknowledged.again()) {
         write(frame);
       }

@@ -25,14 +25,16 @@ public final class Unacknowledged {
   private static final class Entry {
     final long sequence;
     final long arrivedNs;
-    final byte[] envelope;
+    final byte[] envelope; // nothing in the place of a mark
+    final long epoch; // of a mark, else 0
     final Map<Integer, byte[]> verdicts = new TreeMap<>(); // items that are put aside, and why
     int first; // all items before it are done
 
-    Entry(long sequence, long arrivedNs, byte[] envelope) {
+    Entry(long sequence, long arrivedNs, byte[] envelope, long epoch) {
       this.sequence = sequence;
       this.arrivedNs = arrivedNs;
       this.envelope = envelope;
+      this.epoch = epoch;
     }
   }
 
@@ -60,9 +62,16 @@ public final class Unacknowledged {
 
   /** Notes an envelope and returns the frame that carries it. */
   synchronized ByteBuffer give(byte[] envelope, long arrivedNs) {
-    Entry entry = new Entry(++lastSequence, arrivedNs, envelope);
+    Entry entry = new Entry(++lastSequence, arrivedNs, envelope, 0);
     open.add(entry);
     bytes += envelope.length;
+    return frame(entry, false);
+  }
+
+  /** Notes a mark, which has its place among the envelopes, and returns its frame. */
+  public synchronized ByteBuffer giveMark(long epoch) {
+    Entry entry = new Entry(++lastSequence, 0, new byte[0], epoch);
+    open.add(entry);
     return frame(entry, false);
   }
 
@@ -113,7 +122,7 @@ public final class Unacknowledged {
       if (entry.sequence <= taken) {
         return;
       }
-      queue.add(entry.envelope, entry.arrivedNs);
+      queue.add(entry.envelope, entry.arrivedNs); // which leaves marks out
     }
   }
 
@@ -170,6 +179,9 @@ public final class Unacknowledged {
   }
 
   private static ByteBuffer frame(Entry entry, boolean careful) {
+    if (entry.epoch > 0) {
+      return Wire.mark(entry.sequence, entry.epoch, false, 0);
+    }
     int body = 8 + 8 + 1 + 4 + 2 + entry.envelope.length;
     for (byte[] verdict : entry.verdicts.values()) {
       body += 8 + verdict.length;

@@ -18,6 +18,8 @@ public final class Wire {
   public static final byte DATA = 2; // i64 sequence, i64 arrival ns, u8 careful, u32 first, u16 verdicts, verdict..., envelope
   // A verdict on an item that is put aside: u32 item, u32 length, JSON.
   public static final byte END = 3; // u8 last: flush everything and answer ENDED
+  public static final byte MARK = 4; // i64 sequence, i64 epoch, u8 quiet, i64 committed: write it all down and answer MARKED
+  public static final byte GO = 8; // i64 epoch: it is over, a source that was quiet reads on
 
   /** Bridge to worker, control channel. */
   public static final byte SWITCHES = 5; // JSON
@@ -31,6 +33,8 @@ public final class Wire {
   public static final byte ENDED = 18; // JSON: final report, and the offset of a source
   public static final byte FAILED = 19; // JSON: error of the user's code under on_error="fail"
   public static final byte AT = 20; // i64 sequence, u32 item: all before it is shipped, now comes this one (careful mode only)
+
+  public static final byte MARKED = 24; // i64 acknowledged, i64 epoch, JSON: all before the mark is shipped and written down
 
   public static final byte JOIN = 22; // JSON: tasks that this worker will run itself; end their workers
 
@@ -50,6 +54,12 @@ public final class Wire {
     ByteBuffer frame = ByteBuffer.allocate(HEADER + body.length).order(ByteOrder.LITTLE_ENDIAN);
     frame.putInt(1 + body.length).put(kind).put(body);
     return frame.flip();
+  }
+
+  static ByteBuffer mark(long sequence, long epoch, boolean quiet, long committed) {
+    ByteBuffer body = ByteBuffer.allocate(25).order(ByteOrder.LITTLE_ENDIAN);
+    body.putLong(sequence).putLong(epoch).put((byte) (quiet ? 1 : 0)).putLong(committed);
+    return frame(MARK, body.array());
   }
 
   /** Reads whole frames from a blocking channel through one buffer. */

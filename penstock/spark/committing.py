@@ -1,0 +1,136 @@
+"""Commits by epoch marks: the thread of the driver that orders epochs and appends what comes of them."""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from penstock.epochs.log import Log
+from penstock.epochs.reports import Done, Epochs
+from penstock.epochs.retention import collect
+from penstock.observe.reported import CommitTotals
+from penstock.spark.bridge import Bridge
+
+_LOOK_MS = 100
+_END_S = 10.0
+_log = logging.getLogger("penstock")
+
+
+class _Reported(msgspec.Struct, frozen=True):
+    done: Done
+
+
+class _Heard(msgspec.Struct, frozen=True):
+    """What the tasks reported, and the epoch with which the batch ends, 0 while it does not."""
+
+    end: int
+    reports: list[_Reported]
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An epoch that is under way, and since when."""
+
+    epoch: int
+    ordered_s: float
+
+
+class Committing:
+    """The commits of a flow; each of its runs has a thread of its own."""
+
+    def __init__(self, bridge: Bridge, every_s: float, keep: int) -> None:
+        self._bridge = bridge
+        self._every_s = every_s
+        self._keep = keep
+        self._thread: threading.Thread | None = None
+        self._over = threading.Event()
+        self.totals = CommitTotals()
+        self.problem: Exception | None = None
+        """Why nothing more can be committed in this run."""
+
+    def begin(self, log: Log, tasks: Sequence[str]) -> None:
+        """A run has begun, with this entry of the log; `tasks` are all of the flow."""
+        self.end()
+        self._over = threading.Event()
+        self.problem = None
+        commits = _Commits(self, self._bridge, log, Epochs(tasks, log.entry), self._over)
+        self._thread = threading.Thread(
+            target=self._run, args=(commits,), name="penstock-commits", daemon=True
+        )
+        self._thread.start()
+
+    def end(self) -> None:
+        """The run is over."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(_END_S)
+
+    def _run(self, commits: "_Commits") -> None:
+        try:
+            commits.run(self._every_s, self._keep)
+        except Exception as problem:  # noqa: BLE001 - a full disk, another driver, a JVM that goes
+            if self._over.is_set():
+                return
+            _log.warning("commits have ended: %s", problem)
+            self.problem = problem
+            self._bridge.end_query()  # whoever watches it finds out, and asks for the problem
+
+
+class _Commits:
+    """Those of one run."""
+
+    def __init__(
+        self, of: Committing, bridge: Bridge, log: Log, epochs: Epochs, over: threading.Event
+    ) -> None:
+        self._of = of
+        self._bridge = bridge
+        self._log = log
+        self._epochs = epochs
+        self._over = over
+        self._open: _Open | None = None
+
+    def run(self, every_s: float, keep: int) -> None:
+        """Until the run is over."""
+        next_s, end, end_s = time.monotonic() + every_s, 0, 0.0
+        while not self._over.is_set():
+            heard = msgspec.json.decode(self._bridge.await_done(end, _LOOK_MS), type=_Heard)
+            for report in heard.reports:
+                self._epochs.hear(report.done)
+            if heard.end != end:
+                end, end_s = heard.end, time.monotonic()
+            if end and self._epochs.verdict(end):
+                self._commit(_Open(end, end_s), keep, batch_is_over=True)
+            elif self._open is not None and (is_valid := self._epochs.verdict(self._open.epoch)) is not None:
+                if is_valid:
+                    self._commit(self._open, keep, batch_is_over=False)
+                else:
+                    self._void()
+            elif self._open is None and not end and time.monotonic() >= next_s:
+                next_s = max(next_s + every_s, time.monotonic())
+                self._order()
+
+    def _order(self) -> None:
+        epoch = self._bridge.order_epoch(quiet=self._epochs.wants_quiet)
+        if epoch:
+            self._open = _Open(epoch, time.monotonic())
+
+    def _void(self) -> None:
+        assert self._open is not None
+        self._epochs.void()
+        self._bridge.epoch_over(self._open.epoch, committed=False)
+        self._of.totals = self._of.totals.voided()
+        self._open = None
+
+    def _commit(self, one: _Open, keep: int, *, batch_is_over: bool) -> None:
+        """The entry makes it true; then everybody hears of it."""
+        entry = self._epochs.entry(one.epoch)
+        self._log.append(entry)
+        self._epochs.committed(entry, batch_is_over=batch_is_over)
+        self._open = None
+        self._bridge.epoch_over(one.epoch, committed=True)
+        now_s = time.monotonic()
+        self._of.totals = self._of.totals.committed(one.epoch, now_s, (now_s - one.ordered_s) * 1000)
+        collect(self._log, keep=keep)

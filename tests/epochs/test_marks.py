@@ -1,0 +1,227 @@
+"""State that is committed by epoch marks, without processes: void epochs, crashes, other replicas."""
+
+import copy
+import pickle
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.epochs.boundary import begin
+from penstock.epochs.commits import commits_of
+from penstock.epochs.errors import LogError, SupersededError
+from penstock.epochs.log import newest_entry
+from penstock.epochs.looking import look
+from penstock.epochs.marks import begin_marks, marked_entry
+from penstock.epochs.migration import Asked
+from penstock.epochs.reports import Done, Epochs, Marked
+from penstock.epochs.retention import collect
+from penstock.epochs.storage import Disk, LocalStorage
+from penstock.wire.keys import key_group, owner
+from penstock.wire.orders import Position
+from tests.epochs.crashing_disk import LOSSES, Crash, CrashingDisk
+from tests.epochs.test_boundary import Quick, Replica, World
+
+ASKED = Asked(("counts",))
+
+
+class Flow:
+    """One source, and counts in some replicas; `committed` is what the newest entry must have."""
+
+    def __init__(self, root: Path, disk: Disk | None = None) -> None:
+        self.root = root
+        self.storage = LocalStorage(root, disk or Quick())
+        self.committed: list[int] = []
+        self.start(1)
+
+    def start(self, replicas: int) -> None:
+        """Whatever was before: all processes are new."""
+        self.log, self.place = begin_marks(self.storage, str(self.root), -1, {}, ASKED)
+        entry = self.log.entry
+        self.epochs, self.epoch = Epochs(["items", "counts"], entry), entry.epoch
+        read = entry.positions.get("items", {}).get("all", Position(0, 0)).ordinal
+        self.items = self.committed[:read]
+        assert len(self.items) == read, "positions are those of a commit"
+        self.divide(replicas)
+        self.check()
+
+    def divide(self, replicas: int) -> None:
+        self.replicas = [Replica(self.storage, self.place, n, replicas, 0) for n in range(replicas)]
+
+    def take(self, item: int) -> None:
+        self.replicas[owner(key_group(item), len(self.replicas))].work.process(item, None)
+        self.items.append(item)
+
+    def mark(self, *, valid: bool, last: bool = False) -> None:
+        self.epoch += 1
+        for number, replica in enumerate(self.replicas):
+            said = Marked(files=tuple(replica.keeper.commit(self.epoch)), replicas=len(self.replicas))
+            self.epochs.hear(Done("counts", number, len(self.replicas), self.epoch, valid, last, said))
+        at = Position(len(self.items), len(self.items))
+        self.epochs.hear(Done("items", 0, 1, self.epoch, last=last, said=Marked(positions={"all": at})))
+        if not self.epochs.verdict(self.epoch):
+            self.epochs.void()
+            return
+        entry = self.epochs.entry(self.epoch)
+        before, self.committed = self.committed, [*self.items]
+        try:
+            self.log.append(entry)
+        except Crash:
+            found = newest_entry(LocalStorage(self.root, self.storage._disk))
+            if found is None or found.epoch < self.epoch:
+                self.committed = before
+            raise
+        self.epochs.committed(entry, batch_is_over=last)
+        collect(self.log, keep=2)
+
+    def rescale(self, replicas: int) -> None:
+        """At a boundary."""
+        self.mark(valid=True, last=True)
+        self.divide(replicas)
+
+    def check(self) -> None:
+        """What is in memory against a single process."""
+        seen: Counter[int] = Counter()
+        for item in self.items:
+            seen[item] += 1
+            if item % 7 == 0:
+                del seen[item]
+        found: Counter[int] = Counter()
+        total = 0
+        for replica in self.replicas:
+            for change in copy.copy(replica.store._state).everything():
+                name, key = pickle.loads(change.key)
+                assert change.value is not None
+                if name == "seen":
+                    found[key] = pickle.loads(change.value)
+                elif name == "total":
+                    total += pickle.loads(change.value)
+        assert found == +seen
+        assert total == len(self.items)
+
+
+STEP = st.one_of(
+    st.tuples(st.just("take"), st.integers(0, 40)),
+    st.tuples(st.just("mark"), st.booleans()),
+    st.tuples(st.sampled_from(["start", "rescale"]), st.integers(1, 3)),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(STEP, max_size=40))
+def test_a_start_finds_what_the_newest_entry_has(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+) -> None:
+    flow = Flow(tmp_path_factory.mktemp("marks"))
+    for step, value in steps:
+        if step == "take":
+            flow.take(value)
+        elif step == "mark":
+            flow.mark(valid=bool(value))
+        elif step == "start":
+            flow.start(value)
+        else:
+            flow.rescale(value)
+        flow.check()
+    flow.start(2)
+
+
+def lived(flow: Flow) -> None:
+    for item in range(12):
+        flow.take(item)
+        if item % 3 == 2:
+            flow.mark(valid=item != 5)
+    flow.start(2)
+    flow.take(3)
+    flow.mark(valid=True)
+
+
+def begun(flow: Flow, disk: Disk) -> Flow:
+    """What it knew is there when it crashes in its first moments."""
+    flow.__init__(Path("/c/epochs"), disk)  # type: ignore[misc]
+    return flow
+
+
+def test_a_crash_at_any_file_operation_leaves_the_newest_commit_whole() -> None:
+    counting = CrashingDisk()
+    lived(Flow(Path("/c/epochs"), counting))
+    for at in range(1, counting.calls + 1, 3):
+
+        def crash(number: int, at: int = at) -> None:
+            if number == at:
+                raise Crash
+
+        disk = CrashingDisk(crash)
+        flow = Flow.__new__(Flow)
+        with pytest.raises(Crash):
+            lived(begun(flow, disk))
+        disk.crash(LOSSES[at % len(LOSSES)])
+        flow.storage = LocalStorage(flow.root, disk)
+        flow.start(1)  # compares all of it with the oracle
+
+
+def test_disk_use_is_flat(tmp_path: Path) -> None:
+    flow = Flow(tmp_path)
+    for number in range(200):
+        flow.take(number % 5)
+        flow.mark(valid=True)
+    assert len(flow.storage.names("log")) == 2
+    assert len(flow.storage.names("state")) < 70
+
+
+def test_another_driver_ends_the_first(tmp_path: Path) -> None:
+    first, second = Flow(tmp_path), Flow(tmp_path)
+    second.take(1)
+    second.mark(valid=True)
+    first.take(1)
+    with pytest.raises(SupersededError, match="another driver's"):
+        first.mark(valid=True)
+    with pytest.raises(SupersededError, match="another driver's now"):
+        first.divide(2)
+    second.start(1)
+
+
+def test_what_was_committed_at_boundaries_is_taken_over_and_there_is_no_way_back(tmp_path: Path) -> None:
+    before = World(tmp_path / "epochs")
+    for item in (4, 4, 5):
+        before.take(item)
+    before.end_batch(is_committed=True)
+    before.take(9)
+    before.end_batch(is_committed=False)
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").touch()
+    assert marked_entry(before.storage) is None
+    at = {"items": {"all": Position(3, 3)}}
+    log, place = begin_marks(before.storage, place_root(tmp_path), 0, at, ASKED)
+    assert log.entry.positions == at
+    assert log.entry.epoch == 1
+    assert place.marks
+    assert not before.storage.names("parts")
+    found = look(tmp_path)
+    assert {kept.key: kept.value for kept in found.kept["counts"] if kept.name == "seen"} == {4: 2, 5: 1}
+    assert found.after == "epoch 1"
+    with pytest.raises(LogError, match="are epoch marks, of which only the newest"):
+        commits_of(tmp_path)
+
+
+def place_root(checkpoint: Path) -> str:
+    return str(checkpoint / "epochs")
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    flow = Flow(tmp_path)
+    flow.take(1)
+    flow.mark(valid=True)
+    (name,) = [file.name for file in flow.log.entry.files]
+    (tmp_path / name).unlink()
+    with pytest.raises(LogError, match=f"{name} is missing, though a commit names it"):
+        flow.start(1)
+
+
+def test_boundaries_begin_where_there_are_no_marks(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path, Quick())
+    assert marked_entry(storage) is None
+    begin(storage, str(tmp_path), -1, ASKED)
+    assert marked_entry(storage) is None

@@ -1,0 +1,159 @@
+"""Commits by epoch marks on Spark: no pause, and state that is exact whatever ends."""
+
+import operator
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock as ps
+from penstock import Out, state
+from penstock.epochs.commits import storage_of
+from penstock.epochs.marks import marked_entry
+from penstock.testing.collector import Collector
+from tests.spark.items import Item, expected, numbered, wait_for_items
+
+pytestmark = pytest.mark.spark
+COUNT = 900
+Counted = tuple[int, int]
+
+
+def last_digit(item: Item) -> int:
+    return item.index % 10
+
+
+def same(item: Item) -> Item:
+    return item
+
+
+class Counts:
+    by = state.key(int)
+    seen = state.value(0)
+    taken = state.per_replica(0, merge=operator.add)
+
+    def process(self, item: Item, out: Out[Counted]) -> None:
+        self.seen += 1
+        self.taken += 1
+        out((self.by, self.seen))
+
+
+def counting(collector: Collector, replicas: Any = 2, rate: float = 300.0) -> ps.Flow:
+    """Two ways from the source to the counts, one of them past a layer; `pass` has replicas that are idle."""
+    flow = ps.Flow("marked")
+    source = flow.source(numbered(COUNT, rate=rate, partitions=2), name="numbers")
+    passed = source.map(same, name="pass", parallelism=ps.elastic(1, 3, initial=1, pool=3))
+    counts = passed.by_key(last_digit).task(
+        Counts, source.by_key(last_digit), name="counts", parallelism=replicas
+    )
+    counts.sink(collector, name="out")
+    return flow
+
+
+def until(met: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 60
+    while not met():
+        assert time.monotonic() < deadline_s, "waited too long"
+        time.sleep(0.02)
+
+
+def commits(job: ps.Job) -> int:
+    totals = job.metrics().commits
+    assert totals is not None
+    return totals.count
+
+
+def check_state(job: ps.Job) -> None:
+    """Against a single process: each of the items came by two ways."""
+    kept = job.state("counts")
+    seen = {one.key: one.value for one in kept if one.name == "seen"}
+    assert seen == dict.fromkeys(range(10), 2 * COUNT // 10)
+    assert sum(one.value for one in kept if one.name == "taken") == 2 * COUNT
+
+
+def test_state_is_exact_after_an_abrupt_end_and_a_killed_worker_without_any_boundary(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    place = tmp_path / "checkpoint"
+    settings: dict[str, Any] = {"checkpoint": place, "commit": "0.3 s", "marks": True, "policy": None}
+    job = ps.run(counting(collector), **settings)
+    until(lambda: commits(job) >= 3)
+    assert job.last_boundary() is None, "no source ever stood still"
+    job.abandon()
+    entry = marked_entry(storage_of(place))
+    assert entry is not None
+    read = sum(position.ordinal for position in entry.positions["numbers"].values())
+    assert 0 < read < COUNT
+    seen = sum(one.value for one in job.state("counts") if one.name == "seen")
+    assert seen == 2 * read, "the state of an entry is that of its positions"
+    with pytest.raises(ps.FlowError, match=r"its commits are epoch marks, so start it with marks=True"):
+        ps.run(counting(collector), checkpoint=place)
+    before = len(collector.items())
+    again = ps.run(counting(collector), **settings)
+    until(lambda: commits(again) >= 2)
+    os.kill(again.metrics().tasks["counts"].processes[0], signal.SIGKILL)
+    assert again.await_termination(60)
+    assert again.metrics().restarts == 1
+    check_state(again)
+    rows = collector.items()
+    assert {value for key, value in rows if key == 3} == {*range(1, 2 * COUNT // 10 + 1)}
+    assert len(rows) - before < 2 * COUNT, "what was committed does not come again"
+    assert ps.run(counting(collector), **settings).await_termination(60)
+    assert collector.items() == rows, "all is committed"
+
+
+def test_keyed_tasks_change_at_boundaries_between_marks(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    several = ps.elastic(1, 4, initial=2)
+    place = tmp_path / "checkpoint"
+    settings: dict[str, Any] = {"checkpoint": place, "commit": "0.2 s", "marks": True, "policy": None}
+    job = ps.run(counting(collector, several, rate=200.0), **settings)
+    with pytest.raises(ps.FlowError, match="chain=False"):
+        job.set_chains([["counts", "out"]])
+    for replicas in (4, 1):
+        known = commits(job)
+        until(lambda known=known: commits(job) >= known + 2)  # type: ignore[misc]
+        job.set_active("counts", replicas)
+    known = commits(job)
+    until(lambda: commits(job) > known or not job.is_running)
+    job.stop()
+    again = ps.run(counting(collector, 3), **settings)
+    assert again.await_termination(60)
+    assert again.metrics().restarts == job.metrics().restarts == 0
+    check_state(again)
+    rows = collector.items()
+    assert len(rows) == len(set(rows)) == 2 * COUNT, "nothing came twice: every end was committed"
+
+
+def test_positions_are_committed_where_there_is_no_state_and_a_worker_is_replaced_meanwhile(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    flow = ps.Flow("stateless")
+    source = flow.source(numbered(COUNT, rate=300.0), name="numbers")
+    source.map(same, name="pass", parallelism=2).sink(collector, name="out")
+    place = tmp_path / "checkpoint"
+    job = ps.run(flow, checkpoint=place, commit="0.2 s", marks=True, policy=None)
+    for task in ("pass", "numbers"):
+        known = commits(job)
+        until(lambda known=known: commits(job) >= known + 2)  # type: ignore[misc]
+        os.kill(job.metrics().tasks[task].processes[0], signal.SIGKILL)
+    known = commits(job)
+    until(lambda: commits(job) >= known + 2)
+    assert job.metrics().restarts == 0, "their successors go on"
+    job.abandon()
+    entry = marked_entry(storage_of(place))
+    assert entry is not None
+    (position,) = entry.positions["numbers"].values()
+    assert 0 < position.ordinal < COUNT
+    assert {item.index for item in collector.items()} >= {*range(position.ordinal)}
+    before = len(collector.items())
+    again = ps.run(flow, checkpoint=place, commit="0.2 s", marks=True, policy=None)
+    wait_for_items(collector, before + 1)
+    assert again.await_termination(60)
+    assert {*collector.items()} == expected(COUNT)
+    assert min(item.index for item in collector.items()[before:]) == position.ordinal

@@ -1,0 +1,142 @@
+"""A worker that is given epoch marks: it ships all, writes down what has changed, answers, and goes on."""
+
+import pickle
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import penstock
+from penstock import state
+from penstock.epochs.marks import begin_marks
+from penstock.epochs.migration import Asked
+from penstock.epochs.reports import Marked
+from penstock.epochs.state_files import read_changes
+from penstock.epochs.storage import LocalStorage
+from penstock.flow import Flow
+from penstock.wire import frames as wire
+from penstock.wire.orders import Position, SourceOrder
+from tests.flow.random_flows import Partitioned
+from tests.spark.items import numbered
+from tests.worker.lone_worker import lone_worker
+
+
+def ignore(item: object) -> None:
+    """A sink."""
+
+
+def twice(item: int) -> int:
+    return 2 * item
+
+
+def parity(item: int) -> int:
+    return item % 2
+
+
+async def asked(item: int) -> int:
+    return 2 * item
+
+
+def doubles(items: list[int]) -> list[int]:
+    return [2 * item for item in items]
+
+
+@pytest.mark.parametrize(("form", "body"), [("map", twice), ("map", asked), ("map_batches", doubles)])
+def test_all_that_came_before_is_shipped_and_acknowledged(form: str, body: object) -> None:
+    flow = Flow("marked")
+    source = flow.source(Partitioned(1), name="source")
+    getattr(source, form)(body, name="middle").batched("10 s").sink(ignore, name="sink")
+    with lone_worker(flow) as worker:
+        worker.start("middle")
+        with worker.together():
+            worker.give(1, [1, 2])
+            worker.give(2, [3])
+            worker.mark(7, sequence=3)
+            worker.give(4, [4])
+        worker.until(wire.MARKED)
+        assert worker.marked == [(3, 7, Marked())]
+        assert worker.items() == [2, 4, 6], "what follows the mark is not before it"
+        worker.end()
+        assert worker.items() == [2, 4, 6, 8]
+        assert worker.acknowledged == 4
+
+
+class Sums:
+    of = state.key(int)
+    total = state.value(0)
+
+    def process(self, item: int, out: penstock.Out[int]) -> None:
+        self.total += item
+        out(self.total)
+
+
+def test_state_is_written_down_and_read_again(tmp_path: Path) -> None:
+    flow = Flow("marked")
+    keyed = flow.source(Partitioned(1), name="source").by_key(parity)
+    keyed.task(Sums, name="sums").sink(ignore, name="sink")
+    storage = LocalStorage(tmp_path)
+    log, place = begin_marks(storage, str(tmp_path), -1, {}, Asked(("sums",)))
+    with lone_worker(flow, state=place) as worker:
+        worker.start("sums")
+        worker.give(1, [1, 2, 3])
+        worker.mark(1, sequence=2)
+        worker.give(3, [5])
+        worker.mark(2, sequence=4)
+        worker.mark(3, sequence=5)
+        worker.give(6, [10])
+        ended = msgspec.convert(worker.end()["marked"], Marked)
+        first, second, third = (said for _, _, said in worker.marked)
+        assert worker.items() == [1, 2, 4, 9, 12]
+    assert first.replicas == second.replicas == 1
+    assert [file.kind for said in (first, second, ended) for file in said.files] == [
+        "base",
+        "changes",
+        "changes",
+    ]
+    assert third.files == (), "nothing has changed"
+    assert [file.epoch for file in ended.files] == [4], "the epoch after the last mark"
+    (change,) = read_changes(storage, second.files[0])
+    assert pickle.loads(change.key) == ("total", 1)
+    assert pickle.loads(change.value or b"") == 9
+    files = (*first.files, *second.files)
+    entry = msgspec.structs.replace(log.entry, epoch=2, files=files, pools={"sums": 1})
+    log.append(entry)
+    with lone_worker(flow, state=place) as worker:
+        worker.start("sums", epoch=2)
+        worker.give(1, [1, 2])
+        worker.end()
+        assert worker.items() == [10, 4], "what came after the entry is not in it"
+
+
+def test_a_source_says_once_where_it_stands_and_waits_if_it_is_to() -> None:
+    flow = Flow("marked")
+    flow.source(numbered(1_000_000, rate=2_000), name="source").batched("10 s").sink(ignore, name="sink")
+    beginning = {split: Position(0, 0) for split in numbered(1).splits}
+    with lone_worker(flow) as worker:
+        worker.start("source", source=SourceOrder(beginning, beginning, time.monotonic_ns()))
+        time.sleep(0.05)
+        worker.mark(1)
+        worker.until(wire.MARKED)
+        worker.mark(2, quiet=True, committed=1)
+        worker.until(wire.MARKED)
+        shipped = len(worker.items())
+        (_, _, first), (_, epoch, second) = worker.marked
+        assert epoch == 2
+        assert first.positions is not None
+        assert second.positions is not None
+        (reached,) = second.positions.values()
+        assert reached.ordinal == shipped, "all before the position was shipped"
+        assert 0 < next(iter(first.positions.values())).ordinal <= shipped
+        time.sleep(0.05)
+        worker.mark(3)
+        worker.until(wire.MARKED)
+        assert worker.marked[2][2] == second, "it waits for the end of the epoch"
+        worker.mark(4, quiet=True)
+        worker.until(wire.MARKED)
+        worker.send(wire.frame(wire.GO, (4).to_bytes(8, "little")))
+        time.sleep(0.05)
+        ended = worker.end()
+        (last,) = ended["source"]["positions"].values()
+        assert last["ordinal"] == len(worker.items())
+        assert last["ordinal"] > reached.ordinal, "it has gone on"

@@ -20,6 +20,7 @@ from penstock.bench import control_primetest
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Result
 from penstock.bench.jobs import Job, run_all
+from penstock.bench.telling import told
 from penstock.control.live_settings import live_settings
 from penstock.policy.nephele import NepheleParameters
 from penstock.sim.run import Run
@@ -38,7 +39,7 @@ def bench(effort: Effort, only: Sequence[str] = ()) -> Result:
     usual = ["simulator"] if effort is Effort.QUICK else list(EXPERIMENTS)
     figures: dict[str, Any] = {}
     checks: list[Check] = []
-    for name in only or usual:
+    for name in told(only or usual, "ablation {}".format):
         figures[name], found = EXPERIMENTS[name](effort)
         checks += found
     return Result("ablation", figures, checks)

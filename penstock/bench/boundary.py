@@ -1,15 +1,21 @@
-"""How long nothing comes out at a boundary between batches, plain or with a resized pool; and at Spark's."""
+"""How long nothing comes out at a boundary between batches, plain or with a resized pool; and at Spark's.
 
+Spark's own is a plain query of the same shape over its own shuffle, in a process of its own.
+"""
+
+import tempfile
 import time
+from pathlib import Path
 
 import numpy
 from numpy.typing import NDArray
-from pyspark.sql import SparkSession
 
 import penstock
-from penstock.bench.baselines import bench_session, jvm_hops, real_time
+from penstock.bench.baselines import Rows, bench_session
 from penstock.bench.harness import Check, Effort, Result, median, ratio
 from penstock.bench.latency import same
+from penstock.bench.sparks_own import SparksOwn, Turn
+from penstock.bench.telling import turns
 from penstock.testing import Ledger, stamped
 from penstock.testing.arrivals import arrivals
 
@@ -51,26 +57,31 @@ def own(boundaries: int, pause_s: float) -> tuple[dict[str, list[float | None]],
     return gaps, entries.lost({0: expected}), entries.duplicated()
 
 
-def sparks(spark: SparkSession, boundaries: int) -> list[float]:
-    """The longest gaps at the sink of the same shape in plain real-time mode, one for each boundary."""
+def sparks_turn(boundaries: int) -> Turn:
+    """The same shape in plain real-time mode, with that many boundaries."""
     seconds = SPARK_BATCH_S * (boundaries + 0.6)
-    rows = real_time(spark, jvm_hops(POOL), RATE_PER_S, seconds, f"{SPARK_BATCH_S} seconds")
+    return Turn(RATE_PER_S, seconds, f"{SPARK_BATCH_S} seconds", hops=2, width=POOL)
+
+
+def sparks_gaps_ms(rows: Rows, boundaries: int) -> list[float]:
+    """The longest gaps at the sink, one for each boundary."""
     longest = numpy.sort(numpy.diff(numpy.sort(rows.arrived_ns)))[::-1][:boundaries]
     return [float(gap) * 1e-6 for gap in longest]
 
 
 def bench(effort: Effort) -> Result:
     """Penstock and plain Spark in turn."""
-    turns, boundaries, pause_s = (1, 3, 2.0) if effort is Effort.QUICK else (3, 4, 3.0)
-    spark = bench_session(SLOTS)
+    count, boundaries, pause_s = (1, 3, 2.0) if effort is Effort.QUICK else (3, 4, 3.0)
+    bench_session(SLOTS)
     gaps: dict[str, list[float | None]] = {"plain": [], "resized": [], "spark": []}
     lost = duplicated = 0
-    for _ in range(turns):
-        taken, missing, twice = own(boundaries, pause_s)
-        for name, found in taken.items():
-            gaps[name] += found
-        lost, duplicated = lost + missing, duplicated + twice
-        gaps["spark"] += sparks(spark, boundaries)
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as empty, SparksOwn(Path(empty)) as spark:
+        for _ in turns(count):
+            taken, missing, twice = own(boundaries, pause_s)
+            for name, found in taken.items():
+                gaps[name] += found
+            lost, duplicated = lost + missing, duplicated + twice
+            gaps["spark"] += sparks_gaps_ms(spark.take(sparks_turn(boundaries)), boundaries)
     return summarise(gaps, lost, duplicated)
 
 

@@ -19,6 +19,7 @@ from penstock.bench import (
 from penstock.bench.control_settings import control_plan
 from penstock.bench.control_simulator import WARM_UP_S, Recorded
 from penstock.bench.harness import Check, Effort, Result
+from penstock.bench.telling import told
 
 Section = tuple[dict[str, Any], list[Check], dict[str, Recorded]]
 
@@ -29,7 +30,7 @@ def bench(effort: Effort, only: Sequence[str] = ()) -> Result:
     figures: dict[str, Any] = {}
     checks: list[Check] = []
     recorded: dict[str, Recorded] = {}
-    for name in only or usual:
+    for name in told(only or usual, "control {}".format):
         figures[name], found, runs = EXPERIMENTS[name](effort)
         checks += found
         recorded |= runs

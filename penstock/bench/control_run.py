@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from penstock import Flow, run
+from penstock.bench.telling import tell
 from penstock.bench.windows import CpuSpan
 from penstock.control.control_plan import ControlPlan
 from penstock.control.decision_log import Entry
@@ -97,6 +98,7 @@ def controlled_run(
     flow: Flow, ledger: Ledger, plan: ControlPlan, meanwhile: Callable[[Job], Any] | None = None
 ) -> ControlledRun:
     """Run a flow to its end, or until `meanwhile` is done with it."""
+    tell(f"  {flow.name} under {plan.policy}")
     cpu_before_s = cpu_s()
     job = run(flow, policy=plan.policy, settings=plan.settings, interval=plan.interval)
     control = job.control

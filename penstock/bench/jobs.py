@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
+from penstock.bench.telling import tell
 from penstock.orphans import end_with
 from penstock.policy.registry import create_from_settings
 from penstock.sim.memory import keep_freed_memory
@@ -36,6 +37,8 @@ def run_all(jobs: Mapping[K, Job]) -> dict[K, Run]:
         return {name: run_one(job) for name, job in jobs.items()}
     with ProcessPoolExecutor(processes, get_context("spawn"), end_with, (os.getpid(),)) as pool:
         waiting = {name: pool.submit(run_one, job) for name, job in jobs.items()}
+        for number, _ in enumerate(as_completed(waiting.values()), 1):
+            tell(f"  {number} of {len(jobs)} runs simulated")
         return {name: future.result() for name, future in waiting.items()}
 
 

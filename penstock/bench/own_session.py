@@ -8,16 +8,16 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.bench.neighbours import look, neighbours_cpu_s, stolen_s
+from penstock.termination import terminated_as_an_exit
 
 ANSWER = "answer: "
 NOTE = "note: "
@@ -65,7 +65,7 @@ class OwnSession(AbstractContextManager["OwnSession"]):
     def ask(self, question: str, timeout_s: float, noted: Callable[[str], None] = lambda _: None) -> Answered:
         """Wait for the answer; `noted` is given the notes that come before it."""
         before, began_s = look(), time.monotonic()
-        with _terminated_as_an_exit():
+        with terminated_as_an_exit():  # a session of its own would go on: it is ended first
             text = self._answer(question, began_s + timeout_s, noted)
         after, seconds = look(), time.monotonic() - began_s
         neighbours_s = neighbours_cpu_s(before, after, session=self._child.pid)
@@ -118,22 +118,6 @@ class OwnSession(AbstractContextManager["OwnSession"]):
         self._listener.join()
         child.stdout.close()
         self._errors.close()
-
-
-@contextmanager
-def _terminated_as_an_exit() -> Iterator[None]:
-    """A session of its own would go on when this process is terminated: it is ended first.
-
-    Signals come to the main thread only; in another one the session ends when its standard input does.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _has_members(session: int) -> bool:

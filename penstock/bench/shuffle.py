@@ -19,6 +19,7 @@ from penstock.bench.harness import Check, Effort, Result, median, ratio
 from penstock.bench.latency import VALID_LAG_MS
 from penstock.bench.own_session import OwnSession
 from penstock.bench.shuffle_contestant import CPU_RATE_PER_S, Asked, Cost, Gaps, Hop, Pool
+from penstock.bench.telling import turns
 from penstock.flow import spark_conf
 
 OURS, SPARKS = "penstock", "spark"
@@ -66,7 +67,7 @@ def bench(effort: Effort) -> Result:
         for who in MANAGERS:  # the first flow of a Spark is slow
             ask(who, "threads", int)
         taken = Taken()
-        for number in range(TURNS[effort]):
+        for number in turns(TURNS[effort]):
             take_turns(taken, ask, [*MANAGERS] if number % 2 == 0 else [*reversed(MANAGERS)])
     return summarise(taken)
 

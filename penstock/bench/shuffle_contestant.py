@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.bench import boundary, latency, throughput
-from penstock.bench.baselines import bench_session, jvm_hop, real_time
+from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Effort
 from penstock.bench.own_session import ANSWER
+from penstock.bench.sparks_own import Turn, ran
 from penstock.bench.windows import arrived, window
 from penstock.flow.spark_conf import SHUFFLE
 from penstock.processes import steady_cpu_of
@@ -108,7 +109,7 @@ class Contestant:
     def jvm_hop(self, effort: Effort) -> Hop:
         """One hop between two operators in the JVM."""
         length = latency.LENGTHS[effort]
-        rows = real_time(self._spark, jvm_hop(1), latency.RATE_PER_S, length.turn_s, "1 minute")
+        rows = ran(self._spark, Turn(latency.RATE_PER_S, length.turn_s))
         found = rows.after(length.warm_up_s).summary()
         return Hop(None if found is None else found.mean_ms)
 
@@ -139,7 +140,9 @@ class Contestant:
 
     def sparks_boundary(self, effort: Effort) -> Gaps:
         """Those of the same shape in plain real-time mode."""
-        return Gaps([*boundary.sparks(self._spark, _boundaries(effort)[0])])
+        boundaries, _ = _boundaries(effort)
+        rows = ran(self._spark, boundary.sparks_turn(boundaries))
+        return Gaps([*boundary.sparks_gaps_ms(rows, boundaries)])
 
 
 def _lengths(effort: Effort) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from penstock.bench.against import TURNS
 from penstock.bench.harness import Effort, Result
 from penstock.bench.registry import BENCHES, find
+from penstock.bench.telling import told
 from penstock.cli.bench_against import compare
 from penstock.cli.completion import benches
 from penstock.cli.errors import FAILED, user_errors
@@ -47,9 +48,10 @@ def command(
         if turns is not None:
             raise typer.BadParameter("goes with --against only", param_hint="--turns")
         with user_errors(console):
-            chosen = [find(name, only or ()) for name in names or BENCHES]
+            chosen = {name: find(name, only or ()) for name in names or BENCHES}
         effort = Effort.QUICK if quick else Effort.FULL
-        ok = _shown((bench(effort) for bench in chosen), as_json=as_json)
+        each = (chosen[name](effort) for name in told(chosen, "bench {}".format))
+        ok = _shown(each, as_json=as_json)
     else:
         if only:
             raise typer.BadParameter(

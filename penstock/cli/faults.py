@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,7 +41,10 @@ def command(
     no_run: Annotated[bool, typer.Option("--no-run", help="Only write the page anew.")] = False,
     list_rows: Annotated[bool, typer.Option("--list", help="Only show the rows.")] = False,
 ) -> None:
-    """Run trials of the fault table; exit code 1 if a check fails."""
+    """Run trials of the fault table; exit code 1 if a check fails.
+
+    SIGTERM ends it once the trials that run are over.
+    """
     from penstock.faults.document import read, write_table
     from penstock.faults.table import ROWS, find
 
@@ -70,19 +74,21 @@ def _run(
     """All trials; False if a check failed."""
     from penstock.faults.document import keep
     from penstock.faults.run import run_rows
+    from penstock.termination import terminated_as_an_exit
 
     def say(line: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     say(f"{len(rows)} rows, {repeat} trials of each, seed {seed}")
     ok = True
-    for ran in run_rows(rows, seed, repeat, say):
-        result = ran.result()
-        ok = ok and result.ok
-        if out is not None:
-            keep(result, out)
-        if as_json:
-            print(result.to_json(), flush=True)
-        else:
-            result.show(Console())
+    with terminated_as_an_exit(), closing(run_rows(rows, seed, repeat, say)) as all_ran:
+        for ran in all_ran:
+            result = ran.result()
+            ok = ok and result.ok
+            if out is not None:
+                keep(result, out)
+            if as_json:
+                print(result.to_json(), flush=True)
+            else:
+                result.show(Console())
     return ok

@@ -18,8 +18,6 @@ from penstock.spark.session import all_slots
 
 SECONDS: Final = 5.5
 RECOVERS_IN_S: Final = 3.0
-LAST_REPORTS_S: Final = 5.0
-"""The last report of a worker may come after the drain."""
 HEAD: Final = "head"
 POOL: Final = 6
 
@@ -49,10 +47,6 @@ def chain(job: Job) -> None:
         time.sleep(0.2)
 
 
-def _counted(job: Job) -> dict[str, int]:
-    return {name: task.items_in for name, task in job.metrics().tasks.items()}
-
-
 def changed(bed: Bed, change: Any, *, killing: bool) -> Outcome:
     """Under load; with `killing`, a worker dies while the change takes place."""
     job = bed.flowing(row_of_two(bed, SECONDS))
@@ -60,12 +54,10 @@ def changed(bed: Bed, change: Any, *, killing: bool) -> Outcome:
         time.sleep(bed.chance.uniform(0.2, 0.8))
         change(job)
         bed.end(job)
-        total = sum(bed.expected().values())
-        deadline_s = time.monotonic() + LAST_REPORTS_S
-        while set((counted := _counted(job)).values()) != {total} and time.monotonic() < deadline_s:
-            time.sleep(0.05)
+        counted = {name: task.items_in for name, task in job.metrics().tasks.items()}
         bed.figures["counted"] = counted
-        bed.expect("counted by every task", set(counted.values()) == {total})
+        total = sum(bed.expected().values())
+        bed.expect("counted by every task", all(count == total for count in counted.values()))
         return bed.outcome()
     changing = threading.Thread(target=change, args=(job,), name="change", daemon=True)
 

@@ -1,7 +1,7 @@
 """All trials of some rows. What is timed goes first; what is not goes side by side, to be over sooner."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from itertools import count
@@ -64,7 +64,7 @@ class _Stages:
         self._open.close()
 
 
-def run_rows(rows: Sequence[Row], seed: int, repeats: int, say: Say) -> Iterator[Ran]:
+def run_rows(rows: Sequence[Row], seed: int, repeats: int, say: Say) -> Generator[Ran]:
     """Each row as soon as it and those before it are over; `say` is told how it goes."""
     lacking = {row.name: why for row in rows if (why := row.lacks())}
     for row in rows:

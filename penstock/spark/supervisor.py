@@ -349,9 +349,9 @@ class Supervisor:
     def _leave(self) -> None:
         with contextlib.suppress(Exception):
             self.bridge.end_query()
-        self._monitor.collect()
         if not self._launcher.close(_CLOSE_MS):
             _log.warning("flow %s: an executor did not confirm that its workers are gone", self.name)
+        self._monitor.collect()  # the last words of all workers
 
     def _conclude(self, state: State, error: JobFailed | None) -> None:
         with self._moving:

@@ -1,7 +1,10 @@
 """`penstock faults`, with trials that are played by the test."""
 
 import json
+import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,13 +31,18 @@ class Played:
         self._asked.append((row.name, seed, number))
         return Outcome({}, [Check("lost", float(row.name == self._failing), "==", 0)], 1.0)
 
+    def close(self) -> None:
+        """Nothing is left of it."""
+
 
 def play(monkeypatch: pytest.MonkeyPatch, failing: str = "", kind: type[Played] = Played) -> Asked:
     asked: Asked = []
 
     @contextmanager
     def stage(where: Where) -> Iterator[Played]:
-        yield kind(asked, failing)
+        made = kind(asked, failing)
+        yield made
+        made.close()
 
     monkeypatch.setattr(run, "stage", stage)
     return asked
@@ -62,6 +70,28 @@ class Together(Played):
         outcome = super().trial(row, seed, number)
         self.met.wait()
         return outcome
+
+
+class Terminated(Played):
+    """A stage in whose second trial this process is told to end; it takes a while longer."""
+
+    def trial(self, row: Row, seed: int, number: int) -> Outcome:
+        outcome = super().trial(row, seed, number)
+        if len(self._asked) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.2)
+            self._asked.append(("over", seed, number))
+        return outcome
+
+    def close(self) -> None:
+        self._asked.append(("closed", 0, 0))
+
+
+def test_whoever_is_told_to_end_ends_after_the_trial_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = play(monkeypatch, kind=Terminated)
+    result = runner.invoke(app, ["faults", "kill-executor", "--repeat", "9", "--seed", "5", "--json"])
+    assert result.exit_code == 128 + signal.SIGTERM
+    assert [name for name, _, _ in asked] == ["kill-executor", "kill-executor", "over", "closed"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """Reports on a wire that loses, repeats and delays: each arrives at the driver once, in order."""
 
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -99,3 +102,35 @@ def test_nobody_waits_for_an_executor_that_is_gone(spark: SparkSession) -> None:
         assert run.awaitAdopted(5000)
     finally:
         jvm.org.penstock.bridge.Runs.close("two executors", 0)
+
+
+def test_what_is_reported_while_a_run_is_closed_counts(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    run = jvm.org.penstock.bridge.Runs.open("closing")
+    driver = jvm.org.penstock.bridge.PenstockPlugin().driverPlugin()
+    process = {"kernel": "", "namespaces": "", "pid": 0, "startedTicks": ""}
+
+    def ask(number: int, *known: str) -> dict[str, Any]:
+        report = {"number": number, "run": "closing", "json": f'{{"number":{number}}}'}
+        poll = {
+            "executor": "far",
+            "agent": "far",
+            "process": process,
+            "known": dict.fromkeys(known, 0),
+            "reports": [report],
+        }
+        answer: dict[str, Any] = json.loads(driver.receive(json.dumps({"poll": poll})))
+        return answer
+
+    assert ask(1, "closing")["closed"] == []
+    with ThreadPoolExecutor(1) as pool:
+        is_closed = pool.submit(jvm.org.penstock.bridge.Runs.close, "closing", 10_000)
+        deadline_s = time.monotonic() + 10
+        while "closing" not in ask(2, "closing")["closed"] and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert not is_closed.done(), "its workers are still there"
+        ask(3)
+        assert is_closed.result(10)
+    ask(4)
+    said = [report["said"]["number"] for report in json.loads(run.drainReports())]
+    assert said == [1, 2, 3], "what comes later is nobody's"

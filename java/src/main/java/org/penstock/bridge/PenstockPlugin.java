@@ -85,7 +85,7 @@ public final class PenstockPlugin implements SparkPlugin {
   private static News answer(Poll poll, long receivedNs) {
     Reports.Taken taken = Runs.reports().take(poll.agent(), poll.reports());
     for (Reports.Numbered report : taken.fresh()) {
-      Run run = Runs.get(report.run());
+      Run run = Runs.reportedTo(report.run());
       if (run != null) {
         run.report(poll.executor(), report.json());
       }

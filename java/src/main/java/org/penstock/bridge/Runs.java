@@ -11,6 +11,7 @@ public final class Runs {
   public static final String COLUMN = "penstock_target_";
 
   private static final Map<String, Run> RUNS = new ConcurrentHashMap<>();
+  private static final Map<String, Run> CLOSING = new ConcurrentHashMap<>(); // forgotten, but for what executors still report
   private static final Map<String, Holder> HOLDERS = new ConcurrentHashMap<>(); // by executor
   private static final Reports.Incoming REPORTS = new Reports.Incoming();
   private static final Neighbour SELF = Neighbour.self();
@@ -43,17 +44,31 @@ public final class Runs {
     return RUNS.get(id);
   }
 
-  /** Forgets a run, and waits until no executor has workers of it that may still act. */
+  /** Where reports of a run go: until nobody has workers of it, their last words count. */
+  static Run reportedTo(String id) {
+    Run run = RUNS.get(id);
+    return run == null ? CLOSING.get(id) : run;
+  }
+
+  /** Forgets a run, and waits until no executor has workers of it that may still act; what they report meanwhile is there then. */
   public static boolean close(String id, long timeoutMs) throws InterruptedException {
-    RUNS.remove(id);
-    long deadline = System.nanoTime() + timeoutMs * 1_000_000L;
-    while (HOLDERS.values().stream().anyMatch(holder -> holder.holds(id))) {
-      if (System.nanoTime() > deadline) {
-        return false;
-      }
-      Thread.sleep(5);
+    Run run = RUNS.get(id);
+    if (run != null) {
+      CLOSING.put(id, run);
+      RUNS.remove(id);
     }
-    return true;
+    try {
+      long deadline = System.nanoTime() + timeoutMs * 1_000_000L;
+      while (HOLDERS.values().stream().anyMatch(holder -> holder.holds(id))) {
+        if (System.nanoTime() > deadline) {
+          return false;
+        }
+        Thread.sleep(5);
+      }
+      return true;
+    } finally {
+      CLOSING.remove(id);
+    }
   }
 
   static void noteHeld(String executor, Set<String> runs, Neighbour process) {

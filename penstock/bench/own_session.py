@@ -12,9 +12,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from penstock.bench.neighbours import look, neighbours_cpu_s, stolen_s
 from penstock.termination import terminated_as_an_exit
@@ -38,7 +39,7 @@ class Answered:
     stolen_cores: float
 
 
-class OwnSession(AbstractContextManager["OwnSession"]):
+class OwnSession:
     """Ends with all of its processes when it is closed, or when this process is terminated meanwhile."""
 
     def __init__(self, command: Sequence[str], *, environment: Mapping[str, str], directory: Path) -> None:
@@ -98,6 +99,9 @@ class OwnSession(AbstractContextManager["OwnSession"]):
     def _end_of_errors(self) -> str:
         self._errors.seek(0)
         return "".join(self._errors.readlines()[-15:])
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *error: object) -> None:
         """The session's processes, Spark among them, end with the first, and are made to if they do not."""

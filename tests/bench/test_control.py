@@ -68,8 +68,8 @@ def test_the_warm_up_does_not_count() -> None:
 
 def test_the_profile_follows_the_warm_up() -> None:
     schedule = control_primetest.RATE_LIMITED.schedule
-    assert schedule.rate_at(0) == schedule.rate_at(control_primetest.WARM_UP_S + 1) == 180.0
-    assert max(schedule.rates_per_s) == control_primetest.RATE_LIMITED.peak.rate_at(1) == 1_800.0
+    assert schedule.rate_at(0) == schedule.rate_at(control_primetest.WARM_UP_S + 1) == 300.0
+    assert max(schedule.rates_per_s) == control_primetest.RATE_LIMITED.peak.rate_at(1) == 3_000.0
     assert sum(schedule.spans_s) == pytest.approx(control_primetest.WARM_UP_S + 210.0)
 
 

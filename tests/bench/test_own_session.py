@@ -69,7 +69,7 @@ def test_children_that_stay_behind_are_ended(tmp_path: Path, monkeypatch: pytest
     with session(code, tmp_path) as asked:
         pid = asked.ask("who", 30.0).text.strip()
     left = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False)
-    assert left.stdout.strip() in ("", "Z")
+    assert left.stdout.strip()[:1] in ("", "Z")
 
 
 def test_a_busy_neighbour_is_seen(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, cast
 import msgspec
 import pytest
 
+from penstock.epochs.boundary import Place
 from penstock.epochs.entries import Handle
-from penstock.epochs.log import newest_entry
+from penstock.epochs.log import Log, newest_entry
 from penstock.epochs.marks import begin_marks
 from penstock.epochs.migration import Asked
 from penstock.epochs.output import OutputError, commit_prepared, transactional_sinks
@@ -180,14 +181,18 @@ def test_a_start_commits_what_the_newest_entry_names_or_says_who_could(tmp_path:
     (handle,) = life.log.entry.handles
     done = Path(handle.content)
     done.replace(done.parent / HIDDEN / f"{done.name}.prepared")  # as if the driver had died before that
-    begin: tuple[Any, ...] = (life.log.storage, str(tmp_path / "epochs"), -1, {}, Asked(()))
+    root = str(tmp_path / "epochs")
+
+    def begin(**sinks: Jsonl) -> tuple[Log, Place]:
+        return begin_marks(life.log.storage, root, -1, {}, Asked(()), sinks=sinks)
+
     with pytest.raises(OutputError, match=r'sink "out" has prepared output in epoch 1, which only it can'):
-        begin_marks(*begin)
+        begin()
     assert seen(tmp_path) == Counter()
-    log, place = begin_marks(*begin, sinks={"out": jsonl(tmp_path / "elsewhere")})
+    log, place = begin(out=jsonl(tmp_path / "elsewhere"))
     assert seen(tmp_path) == Counter([1])
     assert log.entry.handles == ()
-    begin_marks(*begin)
+    begin()
     assert place.attempt_name == f"{log.entry.settings['name']}-00000003"
     assert life.log.entry.settings["name"] == log.entry.settings["name"]
 

@@ -65,6 +65,13 @@ class Place(msgspec.Struct, frozen=True):
     """Tasks, and names as "TASK.NAME", whose values are not wanted any more."""
     marks: bool = False
     """Whether commits are epoch marks: then the newest entry of the log says which files there are."""
+    checkpoint: str = ""
+    """What tells it from other checkpoints, where commits are epoch marks."""
+
+    @property
+    def attempt_name(self) -> str | None:
+        """What sinks call the attempt: no two checkpoints have one in common. None without epoch marks."""
+        return f"{self.checkpoint}-{self.attempt:08d}" if self.marks else None
 
 
 @dataclass(frozen=True, slots=True)

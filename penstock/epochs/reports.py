@@ -9,7 +9,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from penstock.epochs.entries import Entry, StateFile
+from penstock.epochs.entries import Entry, Handle, StateFile
 from penstock.epochs.state_files import without_superseded
 from penstock.wire.orders import Position
 
@@ -21,7 +21,7 @@ Stage = tuple[str, int]
 
 
 class Marked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a worker says of an epoch: where a source stands, or what a task has written of its state.
+    """What a worker says of an epoch: where a source stands, or what a task has written or prepared.
 
     `replicas` is among how many the state is divided.
     """
@@ -29,6 +29,7 @@ class Marked(msgspec.Struct, frozen=True, omit_defaults=True):
     positions: dict[str, Position] | None = None
     files: tuple[StateFile, ...] = ()
     replicas: int | None = None
+    handles: tuple[Handle, ...] = ()
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -150,6 +151,7 @@ class Epochs:
                 positions.setdefault(stage[0], {}).update(told.said.positions)
         since = self._heard.between(before.epoch, epoch)
         written = [file for done in since for file in done.said.files]
+        prepared = [handle for done in since for handle in done.said.handles]
         divided = {done.task: done.said.replicas for done in since if done.said.replicas is not None}
         return msgspec.structs.replace(
             before,
@@ -157,6 +159,7 @@ class Epochs:
             epoch=epoch,
             positions=positions,
             files=without_superseded([*before.files, *written]),
+            handles=(*before.handles, *prepared),
             pools=before.pools | divided,
         )
 
@@ -167,3 +170,7 @@ class Epochs:
         self._heard.forget(entry.epoch, batch_is_over=batch_is_over)
         if batch_is_over:
             self._pools.clear()
+
+    def answered(self) -> None:
+        """All that the newest entry names is seen: no other has to name it."""
+        self.newest = msgspec.structs.replace(self.newest, handles=())

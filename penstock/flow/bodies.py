@@ -54,6 +54,7 @@ def check_sink(body: object, where: str) -> Form:
 
     Of an object that has both only `write_many` is called.
     """
+    _check_transaction(body, where)
     if _has_method(body, "write_many"):
         _refuse_async(_method(body, "write_many"), where)
         _check_writer(body, "write_many", "items", where)
@@ -83,6 +84,18 @@ def _check_writer(body: object, name: str, argument: str, where: str) -> None:
     if not _accepts(write, 1):
         raise FlowError(f"{where}: {name} must accept one argument, {name}({argument})")
     _check_constructible(body, where)
+
+
+def _check_transaction(body: object, where: str) -> None:
+    """`prepare(epoch)` and `commit(description)` of a sink that has both."""
+    arguments = {"prepare": "epoch", "commit": "description"}
+    if not all(_has_method(body, name) for name in arguments):
+        return
+    for name, argument in arguments.items():
+        if _is_async(_method(body, name)):
+            raise FlowError(f"{where}: {name} is not awaited; make it a plain method")
+        if not _accepts(_method(body, name), 1):
+            raise FlowError(f"{where}: {name} must accept one argument, {name}({argument})")
 
 
 def is_async(body: object, form: Form) -> bool:

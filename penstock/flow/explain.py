@@ -6,6 +6,7 @@ from typing import Final
 from penstock.durations import format_ms
 from penstock.flow import spark_conf
 from penstock.flow.codec import codec_name
+from penstock.flow.delivery import delivery_in_words
 from penstock.flow.graph import ITEM_ID, Constraint, Graph, Stream, Task
 from penstock.flow.layers import Layer, Layout, Unit, lay_out, max_slots
 from penstock.flow.names import own_name
@@ -18,7 +19,7 @@ _FUNCTIONS: Final = ("map", "flat_map", "filter", "map_batches", "flat_map_batch
 
 
 def explain(graph: Graph) -> str:
-    """Layers, units, pools, slots, wirings, constraints, every default applied, the settings for Spark."""
+    """Layers, units, pools, slots, wirings, constraints, state, output, all defaults, Spark's settings."""
     layout = lay_out(graph)
     items = "items with ids" if graph.ids else "items without ids (default)"
     lines = [f'flow "{graph.name}": {items}', "", "layers"]
@@ -31,6 +32,7 @@ def explain(graph: Graph) -> str:
     lines += _indented(_constraints(layout))
     if kept := state_in_words(graph):
         lines += ["", "state", *_indented(kept)]
+    lines += ["", "output", *_indented(delivery_in_words(graph))]
     lines += ["", f"slots needed: {layout.slots} ({max_slots(graph)} if every pool grew to its maximum)"]
     lines += ["", "Spark settings", *_indented(spark_conf.describe())]
     return "\n".join(lines)

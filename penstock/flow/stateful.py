@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from penstock.flow.delivery import is_transactional
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Form, Graph, Task
 from penstock.flow.names import check_name
@@ -84,11 +85,15 @@ def refuse_moving_state(graph: Graph, *, committed: bool) -> None:
             )
 
 
-def exact_tasks(graph: Graph) -> list[str]:
-    """Tasks with state, and all that lie upstream of one: what comes twice from there would count twice."""
+def exact_tasks(graph: Graph, *, marks: bool = False) -> list[str]:
+    """Tasks with state, and all that lie upstream of one: what comes twice from there would count twice.
+
+    Where commits are epoch marks, transactional sinks are such tasks, too.
+    """
     found: set[str] = set()
     for task in reversed(graph.tasks):
-        if task.state or any(stream.receiver in found for stream in graph.outputs_of(task.name)):
+        is_exact = bool(task.state) or (marks and is_transactional(task))
+        if is_exact or any(stream.receiver in found for stream in graph.outputs_of(task.name)):
             found.add(task.name)
     return [task.name for task in graph.tasks if task.name in found]
 

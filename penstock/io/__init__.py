@@ -24,6 +24,7 @@ from penstock.io.protocol import (
     SinkContext,
     Source,
     SourceClock,
+    TransactionalSink,
 )
 from penstock.io.replay import Replay, replay
 from penstock.io.schedule import Schedule, constant, steps
@@ -58,6 +59,7 @@ __all__ = [
     "ToKafka",
     "TopicDecoder",
     "TopicEncoder",
+    "TransactionalSink",
     "constant",
     "day_night",
     "dedup_jsonl",

@@ -13,6 +13,9 @@ these ids can come again:
 As long as an id found in a file can come again, the floor of that file stays where it is. An origin that has
 ended sends nothing more: then the floor stays for the whole run, and the next start reads more of the file
 than it must.
+
+Where commits are epoch marks nothing that is committed comes again, and files appear when they are committed
+(epoch_files.py). Then only ids are looked for that were written before, when commits were boundaries.
 """
 
 import os
@@ -23,8 +26,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.io.epoch_files import EpochFiles, appear
 from penstock.io.id_set import IdSet, ItemId, digest_of
-from penstock.io.part_file import PartFile, part_path, sync_directory
+from penstock.io.part_file import PartFile, part_path, part_paths, sync_directory
 from penstock.io.protocol import SinkContext
 
 
@@ -63,10 +67,18 @@ class DedupJsonl:
     _ids: IdSet = field(init=False, repr=False, compare=False)
     _own: _Found | None = field(init=False, default=None, repr=False)
     _found: list[_Found] = field(init=False, default_factory=list, repr=False)
+    _epochs: EpochFiles | None = field(init=False, default=None, repr=False)
 
     def open(self, context: SinkContext) -> None:
         path = part_path(self.directory, context.replica)
         self._context = context
+        if context.attempt is not None:
+            self._epochs = EpochFiles(self.directory, context.task, context.replica, context.attempt)
+            self._epochs.open()
+            parts = part_paths(self.directory)
+            found = _Found(item_id for part in parts for item_id in uncommitted_ids(part))
+            self._found = [found] if found.awaited else []
+            return
         self._part = PartFile.append_to(path)
         self._floor = read_floor(path)
         self._batch, self._ids = None, IdSet()
@@ -77,19 +89,27 @@ class DedupJsonl:
         self._found = [found for found in (self._own, seen_by_others) if found.awaited]
 
     def write(self, item: Any) -> None:
-        assert self._part is not None, "a sink is opened before it is written to"
         assert self._context is not None, "a sink is opened before it is written to"
         item_id = self._context.item_id
         if item_id is None:
             raise ValueError("dedup_jsonl needs items with ids: declare the flow with ids=True")
+        if self._epochs is not None:
+            if not (self._found and self._was_found(item_id, digest_of(item_id))):
+                self._epochs.write_line(_line(item_id, item))
+            return
+        assert self._part is not None, "a sink is opened before it is written to"
         self._move_to(self._context.batch, self._part.size)
         digest = digest_of(item_id)
+        if self._was_found(item_id, digest) or digest in self._ids:
+            return
+        self._part.write_line(_line(item_id, item))
+        self._ids.add(digest)
+
+    def _was_found(self, item_id: ItemId, digest: bytes) -> bool:
+        """Whether an item is in a file that was there at the start."""
         for found in self._found:
             found.reached(*item_id[:2])
-        if digest in self._ids or any(digest in found.ids for found in self._found):
-            return
-        self._part.write_line(msgspec.json.encode({"id": item_id, "item": item}))
-        self._ids.add(digest)
+        return any(digest in found.ids for found in self._found)
 
     def flush(self) -> None:
         """The batch is complete: its items go to the disk, and what was before it is surely committed."""
@@ -101,7 +121,20 @@ class DedupJsonl:
             self._floor = self._begin
             write_floor(self._part.path, self._floor)
 
+    def prepare(self, epoch: int) -> str | None:
+        """The file of an epoch is on the disk and hidden. Ids that it has reached do not come again."""
+        assert self._epochs is not None, "a sink prepares where commits are epoch marks"
+        self._found = [found for found in self._found if found.awaited]
+        return self._epochs.prepare(epoch)
+
+    def commit(self, description: str) -> None:
+        """It appears."""
+        appear(Path(description))
+
     def close(self) -> None:
+        if self._epochs is not None:
+            self._epochs.close()
+            self._epochs = None
         if self._part is not None:
             self.flush()
             self._part.close()
@@ -114,6 +147,10 @@ class DedupJsonl:
         self._batch, self._begin = batch, size_bytes
         self._ids = IdSet()
         self._found = [found for found in self._found if found.awaited]
+
+
+def _line(item_id: ItemId, item: Any) -> bytes:
+    return msgspec.json.encode({"id": item_id, "item": item})
 
 
 def floor_path(part: Path) -> Path:

@@ -32,6 +32,12 @@ class PartFile:
         os.ftruncate(descriptor, size)
         return cls(path, descriptor, size)
 
+    @classmethod
+    def begin(cls, path: Path) -> Self:
+        """Open an empty file for appending; the directory must be there, and what had that name is gone."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+        return cls(path, os.open(path, flags, 0o644), 0)
+
     def write_line(self, line: bytes) -> None:
         """Append a line and its end; one that cannot be written whole (full disk) is undone, and told."""
         record = left = line + b"\n"
@@ -53,6 +59,12 @@ class PartFile:
             sync_directory(self.path.parent)
             self._named = True
 
+    def rename(self, path: Path) -> None:
+        """Give it another name in its directory, for good with the next `sync`."""
+        self.path.replace(path)
+        self.path = path
+        self._named = False
+
     def close(self) -> None:
         os.close(self.descriptor)
 
@@ -60,6 +72,11 @@ class PartFile:
 def part_path(directory: Path, replica: int) -> Path:
     """Where a replica writes."""
     return directory / f"part-{replica:05d}.jsonl"
+
+
+def part_paths(directory: Path) -> list[Path]:
+    """Where replicas have written, however many there were."""
+    return sorted(directory.glob("part-" + 5 * "[0-9]" + ".jsonl"))
 
 
 def make_directory(directory: Path) -> None:

@@ -157,7 +157,7 @@ class GrowingSource(Protocol):
 
 
 class SinkContext(Protocol):
-    """What a sink's `open` is given; all but `task` and `replica` changes while the sink runs."""
+    """What a sink's `open` is given; all but `task`, `replica` and `attempt` changes while the sink runs."""
 
     @property
     def task(self) -> str:
@@ -172,6 +172,14 @@ class SinkContext(Protocol):
     @property
     def batch(self) -> int:
         """Number of the batch being processed; one not committed is processed again under its number."""
+        ...
+
+    @property
+    def attempt(self) -> str | None:
+        """Name of this start of the flow where commits are epoch marks; None where they are boundaries.
+
+        It is "CHECKPOINT-NUMBER": the number is higher at each start on a checkpoint, and always as long.
+        """
         ...
 
     @property
@@ -232,5 +240,31 @@ class LateSink(Protocol):
         """How many of them, from the first on, are safe by now; does not wait.
 
         Raises if one will never be safe.
+        """
+        ...
+
+
+class TransactionalSink(Protocol):
+    """What a sink offers besides, if its output is to be there exactly once where commits are epoch marks.
+
+    An epoch is what `write` has taken since the `prepare` before; nobody may see it before it is committed.
+    Everything that a commit names is committed before a sink is opened in another attempt. So what an earlier
+    attempt has prepared and is not committed by then comes again: `open` throws it away.
+
+    Where commits are boundaries (`context.attempt` is None) neither is called, and `flush` must do.
+    """
+
+    def prepare(self, epoch: int) -> str | None:
+        """An epoch ends, in a worker: make its output survive any crash; what describes it for `commit`.
+
+        None if there is none. A description is written into the log of commits, so it should be short.
+        """
+        ...
+
+    def commit(self, description: str) -> None:
+        """The log has it: let everybody see the output, for good when this returns.
+
+        Called in the driver, on the object that the flow was declared with, which is never opened, or a new
+        one of its class. It is called again if the driver may have ended meanwhile, and does nothing then.
         """
         ...

@@ -5,7 +5,6 @@ from dataclasses import replace
 from penstock.durations import Duration, format_ms, milliseconds
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Graph
-from penstock.io.dedup import DedupJsonl
 
 _WITH_CHECKPOINT: Duration = "30 s"  # what a crash replays
 _WITHOUT: Duration = "10 min"  # what a restart replays: it ends with its driver
@@ -50,10 +49,4 @@ def checked_marks(graph: Graph, from_commit: int | None) -> Graph:
     """
     if from_commit is not None:
         raise FlowError("from_commit= is for commits at boundaries; with marks=True a start takes the newest")
-    for task in graph.tasks:
-        if isinstance(task.body, DedupJsonl):
-            raise FlowError(
-                f'sink "{task.name}" of flow "{graph.name}" is dedup_jsonl, which forgets ids at boundaries;'
-                " with marks=True there are none, so use jsonl, or leave marks out"
-            )
     return replace(graph, tasks=tuple(replace(task, chain=False) for task in graph.tasks))

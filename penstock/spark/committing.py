@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.epochs.log import Log
+from penstock.epochs.output import Sinks, commit_prepared
 from penstock.epochs.reports import Done, Epochs
 from penstock.epochs.retention import collect
 from penstock.observe.reported import CommitTotals
@@ -51,12 +52,12 @@ class Committing:
         self.problem: Exception | None = None
         """Why nothing more can be committed in this run."""
 
-    def begin(self, log: Log, tasks: Sequence[str]) -> None:
-        """A run has begun, with this entry of the log; `tasks` are all of the flow."""
+    def begin(self, log: Log, tasks: Sequence[str], sinks: Sinks) -> None:
+        """A run has begun at this entry of the log; `tasks` are all of it, `sinks` those that commit."""
         self.end()
         self._over = threading.Event()
         self.problem = None
-        commits = _Commits(self, self._bridge, log, Epochs(tasks, log.entry), self._over)
+        commits = _Commits(self, self._bridge, log, Epochs(tasks, log.entry), sinks, self._over)
         self._thread = threading.Thread(
             target=self._run, args=(commits,), name="penstock-commits", daemon=True
         )
@@ -83,12 +84,19 @@ class _Commits:
     """Those of one run."""
 
     def __init__(
-        self, of: Committing, bridge: Bridge, log: Log, epochs: Epochs, over: threading.Event
+        self,
+        of: Committing,
+        bridge: Bridge,
+        log: Log,
+        epochs: Epochs,
+        sinks: Sinks,
+        over: threading.Event,
     ) -> None:
         self._of = of
         self._bridge = bridge
         self._log = log
         self._epochs = epochs
+        self._sinks = sinks
         self._over = over
         self._open: _Open | None = None
 
@@ -125,10 +133,14 @@ class _Commits:
         self._open = None
 
     def _commit(self, one: _Open, keep: int, *, batch_is_over: bool) -> None:
-        """The entry makes it true; then everybody hears of it."""
+        """The entry makes it true; then its output is seen, and everybody hears of it."""
         entry = self._epochs.entry(one.epoch)
         self._log.append(entry)
+        commit_prepared(entry.handles, self._sinks)
         self._epochs.committed(entry, batch_is_over=batch_is_over)
+        self._epochs.answered()
+        if batch_is_over and entry.handles:  # the flow may end here, and be started without that sink
+            self._log.append(self._epochs.newest)
         self._open = None
         self._bridge.epoch_over(one.epoch, committed=True)
         now_s = time.monotonic()

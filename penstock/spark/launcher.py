@@ -9,6 +9,7 @@ import cloudpickle
 from pyspark.sql import SparkSession
 
 from penstock.epochs.looking import Kept
+from penstock.epochs.output import transactional_sinks
 from penstock.flow.layers import Layout
 from penstock.observe.reported import CommitTotals
 from penstock.spark.bridge import Beginning, Bridge
@@ -76,12 +77,13 @@ class Launcher:
         sources = marked_sources(self.spark, self.checkpoint)
         self._check(known if sources is None else Committed(known.batch, sources))
         graph = self.plan.graph
+        sinks = transactional_sinks(graph)
         log, place = begin_marked(
-            self.spark, self.checkpoint, graph, known, self.keep_commits, self.drop_state
+            self.spark, self.checkpoint, graph, known, self.keep_commits, self.drop_state, sinks
         )
         entry = log.entry
         self.reading.begin_at(entry.positions)
-        if any(task.state for task in graph.tasks):
+        if switches.exact:
             place = cautious(place, graph, entry.epoch - 1, died)
         self.bridge.plan = cloudpickle.dumps(replace(self.plan, state=place))
         scratch = Path(place.root).parent / _SCRATCH
@@ -90,7 +92,7 @@ class Launcher:
             self.reading, entry.epoch, self.batch_ms, str(scratch / str(entry.attempt)), entry.epoch
         )
         self.bridge.start(layout, switches, beginning)
-        committing.begin(log, [task.name for task in graph.tasks])
+        committing.begin(log, [task.name for task in graph.tasks], sinks)
         return Committed(entry.epoch - 1, entry.positions)
 
     def _check(self, known: Committed) -> None:

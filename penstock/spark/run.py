@@ -180,7 +180,7 @@ def run(
             lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
             sampling=share,
             measure_every_s=measure_every_s,
-            exact=exact_tasks(graph) if committed else [],
+            exact=exact_tasks(graph, marks=marks) if committed else [],
             marked=marked_streams(layout) if marks else None,
         )
         known = launcher.launch(layout, switches)

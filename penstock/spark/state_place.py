@@ -15,6 +15,7 @@ from penstock.epochs.log import Log
 from penstock.epochs.looking import Kept, look
 from penstock.epochs.marks import begin_marks, marked_entry
 from penstock.epochs.migration import Asked, forms_of
+from penstock.epochs.output import Sinks
 from penstock.epochs.storage import LocalStorage
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Graph
@@ -64,9 +65,15 @@ def marked_sources(spark: SparkSession, address: str) -> Splits | None:
 
 
 def begin_marked(
-    spark: SparkSession, address: str, graph: Graph, known: Committed, keep: int, dropped: Sequence[str]
+    spark: SparkSession,
+    address: str,
+    graph: Graph,
+    known: Committed,
+    keep: int,
+    dropped: Sequence[str],
+    sinks: Sinks,
 ) -> tuple[Log, Place]:
-    """Begin an attempt whose commits are epoch marks, after the newest of them.
+    """Begin an attempt whose commits are epoch marks, after the newest of them, which `sinks` commit.
 
     If there is none yet it begins after what Spark has committed, which is `known`.
     """
@@ -74,7 +81,7 @@ def begin_marked(
     sources = {name: dict(splits) for name, splits in known.sources.items()}
     with _told(address):
         asked = _asked(graph, dropped)
-        return begin_marks(LocalStorage(root), str(root), known.batch, sources, asked, keep)
+        return begin_marks(LocalStorage(root), str(root), known.batch, sources, asked, keep, sinks)
 
 
 def _here(spark: SparkSession, address: str) -> Path:

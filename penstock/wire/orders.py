@@ -40,7 +40,7 @@ class Switches(msgspec.Struct, frozen=True):
     chains: list[list[str]] = []
     paused: list[str] = []
     exact: list[str] = []
-    """Tasks on which committed state depends: when a worker of one dies, the flow goes back to a commit."""
+    """Tasks on which committed state or output depends: if a worker dies, the flow goes back to a commit."""
     marked: list[MarkedStream] | None = None
     """All streams, where commits are epoch marks; None where they are boundaries."""
     version: int = 0

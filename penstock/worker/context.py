@@ -18,13 +18,15 @@ _NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
 class Context:
     """Given to `open(context)`. What belongs to an item or a batch changes while the task runs."""
 
-    __slots__ = ("_outbox", "batch", "flow", "input", "item_id", "item_ids", "replica", "task")
+    __slots__ = ("_outbox", "attempt", "batch", "flow", "input", "item_id", "item_ids", "replica", "task")
 
     def __init__(self, flow: str, task: str, replica: int, outbox: Outbox) -> None:
         self.flow = flow
         self.task = task
         self.replica = replica
         self.batch = 0
+        self.attempt: str | None = None
+        """Name of this start of the flow, where commits are epoch marks."""
         self.input: str | None = None
         self.item_id: ItemId | None = None
         self.item_ids: list[ItemId | None] | None = None

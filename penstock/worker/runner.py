@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from penstock.epochs.entries import Handle
 from penstock.epochs.killers import Page, digest_of
 from penstock.epochs.reports import Marked
 from penstock.flow.sequences import places
@@ -25,7 +26,7 @@ from penstock.worker.steps import Body, Step
 
 if TYPE_CHECKING:
     from penstock.epochs.entries import StateFile
-    from penstock.io.protocol import LateSink
+    from penstock.io.protocol import LateSink, TransactionalSink
 
 _CAREFUL_NS = 10_000_000_000
 
@@ -101,7 +102,10 @@ class Runner(ABC):
         self.calls: Calls | None = None
         self.late_sink: LateSink | None = None
         """The body of a sink that delivers later than it takes."""
+        self._transactional: TransactionalSink | None = None
+        """The body of a sink that prepares what it was given, where commits are epoch marks."""
         place = host.plan.state
+        self.context.attempt = None if place is None else place.attempt_name
         ahead_ns = None if place is None else time.time_ns() - host.now_ns()
         self.state = store_of(graph, self.task, self.context, host.now_ns, ahead_ns=ahead_ns)
         """What the task declares to keep."""
@@ -124,6 +128,8 @@ class Runner(ABC):
                 self._body = Body(self.task, self.context, self._out, settle=loop.settle)
                 self.calls = self._calls(loop, timed)
             self.late_sink = self._body.late_sink if self.task.kind == "sink" else None
+            if place is not None and place.marks:
+                self._transactional = self._body.transactional_sink
 
     def go_carefully(self, page: Page) -> None:  # noqa: B027 - not all of them can
         """Show the items it is at in this page; one that takes many at once shows none."""
@@ -186,6 +192,20 @@ class Runner(ABC):
         files: list[StateFile] = []
         self._guard("writing its state", lambda: files.extend(keeper.commit(epoch)))
         return Marked(files=tuple(files), replicas=keeper.replicas)
+
+    def prepare(self, epoch: int) -> tuple[Handle, ...]:
+        """Call `prepare(epoch)` of a sink that has it: nobody sees yet what it was given."""
+        sink, place = self._transactional, self._place
+        if sink is None or place is None:
+            return ()
+        said: list[str | None] = []
+        self._guard("prepare()", lambda: said.append(_description(sink.prepare(epoch))))
+        task, replica = self.task.name, self.context.replica
+        return tuple(
+            Handle(task=task, replica=replica, attempt=place.attempt, epoch=epoch, content=content)
+            for content in said
+            if content is not None
+        )
 
     def flush(self) -> None:
         """Call `flush()`: a batch is about to be committed."""
@@ -350,6 +370,12 @@ class ItemRunner(Runner):
                 outbox.ascend(before)
 
         return hand_on
+
+
+def _description(said: object) -> str | None:
+    if said is None or isinstance(said, str):
+        return said
+    raise TypeError(f"prepare(epoch) must return a string or None, not {said!r:.80}")
 
 
 def _raise_problem(item: Unread) -> None:

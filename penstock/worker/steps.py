@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
+from penstock.flow.delivery import is_transactional
 from penstock.flow.graph import Task
-from penstock.io.protocol import LateSink
+from penstock.io.protocol import LateSink, TransactionalSink
 from penstock.worker.asking import Asked, asked
 from penstock.worker.context import Context, Out
 from penstock.worker.retries import retrying
@@ -30,6 +31,7 @@ class Body:
         store: StateStore | None = None,
     ) -> None:
         """`pause` waits for another try; `settle` for what a hook returned, where the body is async."""
+        self._task = task
         body = task.body
         if task.form in ("object", "sink_object", "sink_batches") and isinstance(body, type):
             body = body()
@@ -54,6 +56,11 @@ class Body:
     def late_sink(self) -> LateSink | None:
         """The body, if it delivers later than it takes."""
         return self._body if isinstance(self._body, LateSink) else None
+
+    @property
+    def transactional_sink(self) -> TransactionalSink | None:
+        """The body, if it prepares what it was given."""
+        return cast("TransactionalSink", self._body) if is_transactional(self._task) else None
 
     def timer(self) -> None:
         """Call `timer(out)`."""

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from penstock.epochs.boundary import epoch_of
+from penstock.epochs.entries import Handle
 from penstock.epochs.killers import Page
 from penstock.epochs.reports import Marked
 from penstock.wire.codecs import coder_of
@@ -370,17 +371,21 @@ class Worker:
             runner.marked()
 
     def _write_down(self, epoch: int) -> Marked:
-        """Before a commit: what tasks have taken is safe, and what changed in their state is in files."""
+        """Before a commit: what tasks have taken is safe or prepared, and what changed in state in files."""
         for runner in self._chain.runners:
             runner.flush()
-        return self._head.commit_state(epoch)
+        handles = self._head.prepare(epoch)
+        return msgspec.structs.replace(self._head.commit_state(epoch), handles=handles)
 
     def _end_batch(self, position: dict[str, Any], *, last: bool) -> None:
         self._outbox.begin_item(None, None)
         self._lease.check(time.monotonic_ns())
         if self._sourcing is None:
+            handles = list[Handle]()
             for runner in self._chain.runners:
                 runner.flush()
+                if self._marks:
+                    handles += runner.prepare(self._epoch + 1)
                 if last:
                     runner.close()
             if last and self._loop is not None:
@@ -389,7 +394,7 @@ class Worker:
             for runner in self._chain.runners:
                 said = runner.commit_state(self._epoch + 1 if self._marks else epoch_of(runner.context.batch))
                 if self._marks:
-                    position["marked"] = said
+                    position["marked"] = msgspec.structs.replace(said, handles=tuple(handles))
         else:
             self._head.failures.flush()
         self._outbox.flush()

@@ -1,6 +1,6 @@
 """Which epochs become entries, by what was reported of them."""
 
-from penstock.epochs.entries import Entry, StateFile
+from penstock.epochs.entries import Entry, Handle, StateFile
 from penstock.epochs.reports import VOIDS_BEFORE_QUIET, Done, Epochs, Marked
 from penstock.wire.orders import Position
 
@@ -65,6 +65,25 @@ def test_files_of_a_void_epoch_are_in_the_next_entry() -> None:
     entry = epochs.entry(8)
     assert {(file.epoch, file.replica) for file in entry.files} == {(7, 0), (7, 1), (8, 0), (8, 1)}
     assert entry.positions["numbers"]["all"].ordinal == 30
+
+
+def prepared(epoch: int, replica: int) -> Handle:
+    return Handle(task="counts", replica=replica, attempt=3, epoch=epoch, content=f"{epoch}-{replica}")
+
+
+def test_what_is_prepared_is_in_every_entry_until_it_is_committed() -> None:
+    epochs = epochs_of(read(7, 20, last=True))
+    for epoch in (7, 8, 9):
+        for replica in (0, 1):
+            said = Marked(handles=(prepared(epoch, replica),))
+            epochs.hear(Done("counts", replica, 2, epoch, said=said))
+    epochs.void()
+    entry = epochs.entry(8)
+    assert {handle.content for handle in entry.handles} == {"7-0", "7-1", "8-0", "8-1"}
+    epochs.committed(entry, batch_is_over=False)
+    assert len(epochs.entry(9).handles) == 6, "nobody has said that they are committed"
+    epochs.answered()
+    assert {handle.content for handle in epochs.entry(9).handles} == {"9-0", "9-1"}
 
 
 def test_after_three_voids_sources_wait() -> None:

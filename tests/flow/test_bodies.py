@@ -114,6 +114,30 @@ class DeafManyWriter:
 class BothWriter(Writer, ManyWriter): ...
 
 
+class Committing(Writer):
+    """`commit` alone is the sink's own affair."""
+
+    def commit(self) -> None: ...
+
+
+class Preparing(Writer):
+    def prepare(self, epoch: int) -> str | None: ...
+
+    def commit(self, description: str) -> None: ...
+
+
+class DeafPreparing(Preparing):
+    def prepare(self) -> str | None: ...  # type: ignore[override]
+
+
+class LatePreparing(Preparing):
+    async def prepare(self, epoch: int) -> str | None: ...  # type: ignore[override]
+
+
+class DeafCommitting(Preparing):
+    def commit(self) -> None: ...  # type: ignore[override]
+
+
 class CallsLikeAGenerator:
     def __call__(self, item: Any) -> Iterator[Any]:
         yield item
@@ -215,6 +239,8 @@ def test_objects_refused(body: object, timed: bool, message: str) -> None:
         (ManyWriter, "sink_batches"),
         (ManyWriter(), "sink_batches"),
         (BothWriter(), "sink_batches"),
+        (Committing, "sink_object"),
+        (Preparing, "sink_object"),
     ],
 )
 def test_sinks_accepted(body: object, form: Form) -> None:
@@ -243,6 +269,9 @@ def test_sinks_accepted(body: object, form: Form) -> None:
         (NeedyWriter, "here: class NeedyWriter needs arguments; give an object of it instead"),
         (WideWriter, "here: write must accept one argument, write(item)"),
         (DeafManyWriter, "here: write_many must accept one argument, write_many(items)"),
+        (DeafPreparing(), "here: prepare must accept one argument, prepare(epoch)"),
+        (LatePreparing, "here: prepare is not awaited; make it a plain method"),
+        (DeafCommitting, "here: commit must accept one argument, commit(description)"),
     ],
 )
 def test_sinks_refused(body: object, message: str) -> None:

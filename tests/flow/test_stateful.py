@@ -166,6 +166,30 @@ def test_state_depends_on_all_that_is_upstream() -> None:
     assert exact_tasks(flow.graph()) == ["numbers", "shown", "count"]
 
 
+def test_output_of_transactional_sinks_depends_on_all_that_is_upstream_where_commits_are_marks() -> None:
+    flow = penstock.Flow("f", ids=True)
+    numbers, others = flow.source(NUMBERS, name="numbers"), flow.source(NUMBERS, name="others")
+    numbers.map(abs, name="shown").sink(penstock.jsonl("here"), name="files")
+    others.map(abs, name="aside").sink(print)
+    graph = flow.graph()
+    assert exact_tasks(graph, marks=True) == ["numbers", "shown", "files"]
+    assert exact_tasks(graph) == []
+
+
+def test_explain_says_how_often_output_is_there() -> None:
+    flow = penstock.Flow("f", ids=True)
+    numbers = flow.source(NUMBERS, name="numbers")
+    numbers.sink(penstock.jsonl("here"), name="files")
+    numbers.sink(penstock.dedup_jsonl("there"), name="once")
+    numbers.sink(print)
+    numbers.sink(penstock.to_kafka("topic", servers="localhost:9"), name="topic")
+    said = flow.explain()
+    assert '  sink "files" has every item exactly once with marks=True, else at least once\n' in said
+    assert '  sink "once" has every item exactly once\n' in said
+    assert '  sink "print" is given every item at least once, with the same id each time\n' in said
+    assert '  sink "topic" is given every item at least once, with the same id each time\n' in said
+
+
 def test_short_forms_check_what_they_are_given() -> None:
     flow = penstock.Flow("f")
     keyed = flow.source(NUMBERS, name="numbers").by_key(parity)

@@ -9,6 +9,7 @@ class FakeContext:
     task: str = "sink"
     replica: int = 0
     batch: int = 0
+    attempt: str | None = None
     item_id: tuple[int, ...] | None = None
     item_ids: list[tuple[int, ...] | None] | None = None
     headers: Mapping[str, bytes] = field(default_factory=dict)

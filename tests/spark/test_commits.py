@@ -30,12 +30,8 @@ def test_marks_may_be_close_together_and_leave_batches_long() -> None:
 
 
 def test_what_marks_do_not_cover_is_refused() -> None:
-    flow = ps.Flow("marked", ids=True)
-    source = flow.source(numbered(1), name="numbers")
-    source.map(str, name="text").sink(ps.jsonl("there"), name="out")
+    flow = ps.Flow("marked")
+    flow.source(numbered(1), name="numbers").map(str, name="text").sink(ps.jsonl("there"), name="out")
     assert not any(task.chain for task in checked_marks(flow.graph(), None).tasks)
     with pytest.raises(FlowError, match="from_commit= is for commits at boundaries"):
         checked_marks(flow.graph(), 3)
-    source.sink(ps.dedup_jsonl("here"), name="once")
-    with pytest.raises(FlowError, match=r'sink "once" of flow "marked" is dedup_jsonl, which forgets ids'):
-        checked_marks(flow.graph(), None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import pytest
 
+from penstock.epochs.entries import Handle
 from penstock.epochs.errors import SupersededError
 from penstock.epochs.log import Log, newest_entry
 from penstock.epochs.marks import begin_marks
@@ -53,9 +54,10 @@ class Stages:
 
     def _report(self, epoch: int, *, valid: bool, last: bool) -> None:
         at = {"all": Position(10 * epoch, 10 * epoch)}
+        handle = Handle(task="work", replica=0, attempt=1, epoch=epoch, content=f"output {epoch}")
         self._waiting += [
             Done("numbers", 0, 1, epoch, last=last, said=Marked(positions=at)),
-            Done("work", 0, 1, epoch, valid, last),
+            Done("work", 0, 1, epoch, valid, last, Marked(handles=(handle,))),
         ]
 
     def await_done(self, known_end: int, timeout_ms: int) -> bytes:
@@ -75,15 +77,36 @@ class Stages:
         self.ended.set()
 
 
+class Output:
+    """Notes what it commits, and what the log had then; `fails` at one of them."""
+
+    def __init__(self, storage: LocalStorage) -> None:
+        self.storage = storage
+        self.seen: list[str] = []
+        self.fails: str | None = None
+
+    def prepare(self, epoch: int) -> str | None:
+        raise AssertionError("that is up to workers")
+
+    def commit(self, description: str) -> None:
+        if description == self.fails:
+            raise OSError("no room")
+        newest = newest_entry(self.storage)
+        assert newest is not None
+        assert description in {handle.content for handle in newest.handles}
+        self.seen.append(description)
+
+
 class Bed:
     def __init__(self, root: Path) -> None:
         self.storage = LocalStorage(root, Quick())
+        self.output = Output(self.storage)
         self.stages = Stages()
         self.committing = Committing(cast("Bridge", self.stages), 0.01, keep=2)
         self.log, _ = begin_marks(self.storage, str(root), -1, {}, Asked(()))
 
     def begin(self) -> None:
-        self.committing.begin(self.log, ["numbers", "work"])
+        self.committing.begin(self.log, ["numbers", "work"], {"work": self.output})
 
     def newest(self) -> Any:
         entry = newest_entry(self.storage)
@@ -140,6 +163,33 @@ def test_the_end_of_a_batch_is_an_entry_and_the_next_goes_on(bed: Bed) -> None:
     until(lambda: (end, True) in bed.stages.over)
     until(lambda: bed.stages.over[-1][0] > end)
     assert bed.newest().epoch > end
+
+
+def test_output_is_committed_after_its_entry_and_before_anybody_hears_of_it(bed: Bed) -> None:
+    bed.stages.valid = lambda epoch: epoch != 2
+    bed.begin()
+    until(lambda: bed.committing.totals.count >= 3)
+    bed.stages.end_batch()
+    end = bed.stages.end
+    until(lambda: (end, True) in bed.stages.over)
+    bed.committing.end()
+    last, _ = bed.stages.over[-1]
+    assert bed.output.seen == [f"output {epoch}" for epoch in range(1, last + 1)]
+
+
+def test_output_that_cannot_be_committed_ends_the_run_and_the_next_begins_with_it(bed: Bed) -> None:
+    bed.output.fails = "output 2"
+    bed.begin()
+    assert bed.stages.ended.wait(10), "the query is ended"
+    until(lambda: bed.committing.problem is not None)
+    assert str(bed.committing.problem) == (
+        'sink "work" could not commit what it had prepared in epoch 2: OSError: no room'
+    )
+    assert bed.stages.over == [(1, True)]
+    assert bed.newest().epoch == 2
+    bed.output.fails = None
+    begin_marks(bed.storage, "", -1, {}, Asked(()), sinks={"work": bed.output})
+    assert bed.output.seen == ["output 1", "output 2"]
 
 
 def test_a_driver_that_another_has_followed_commits_nothing_more(bed: Bed) -> None:

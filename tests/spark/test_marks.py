@@ -1,5 +1,6 @@
 """Commits by epoch marks on Spark: no pause, and state that is exact whatever ends."""
 
+import json
 import operator
 import os
 import signal
@@ -15,6 +16,7 @@ import penstock as ps
 from penstock import Out, state
 from penstock.epochs.commits import storage_of
 from penstock.epochs.marks import marked_entry
+from penstock.io.epoch_files import HIDDEN
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, expected, numbered, wait_for_items
 
@@ -157,3 +159,69 @@ def test_positions_are_committed_where_there_is_no_state_and_a_worker_is_replace
     assert again.await_termination(60)
     assert {*collector.items()} == expected(COUNT)
     assert min(item.index for item in collector.items()[before:]) == position.ordinal
+
+
+def read_before(place: Path) -> list[Item]:
+    """The items that the newest entry covers."""
+    entry = marked_entry(storage_of(place))
+    assert entry is not None
+    splits = entry.positions["numbers"]
+    return [Item(int(split[0]), index) for split in splits for index in range(splits[split].ordinal)]
+
+
+def filed(directory: Path, *, with_ids: bool = False) -> list[Item]:
+    """Whatever a reader finds."""
+    texts = [file.read_text() for file in directory.rglob("*.jsonl")]
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    return sorted(Item(*(line["item"] if with_ids else line)) for line in lines)
+
+
+def test_files_have_every_item_once_after_an_abrupt_end_and_a_killed_sink(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    count = 600
+    flow = ps.Flow("filed", ids=True)
+    source = flow.source(numbered(count, rate=300.0, partitions=2), name="numbers")
+    passed = source.map(same, name="pass", parallelism=2)
+    passed.sink(ps.jsonl(tmp_path / "files"), name="files", parallelism=2)
+    passed.sink(ps.dedup_jsonl(tmp_path / "once"), name="once")
+    place = tmp_path / "checkpoint"
+    settings: dict[str, Any] = {"checkpoint": place, "commit": "0.2 s", "marks": True, "policy": None}
+    job = ps.run(flow, **settings)
+    until(lambda: commits(job) >= 2)
+    job.abandon()
+    committed = sorted(read_before(place))
+    assert 0 < len(committed) < count
+    assert filed(tmp_path / "files") == filed(tmp_path / "once", with_ids=True) == committed
+    entry = marked_entry(storage_of(place))
+    assert entry is not None
+    done = [Path(handle.content) for handle in entry.handles]
+    hidden = [file.parent / HIDDEN / f"{file.name}.prepared" for file in done]
+    for seen, unseen in zip(done, hidden, strict=True):
+        seen.replace(unseen)  # as if the driver had died with its entry, before it had renamed any
+    in_no_entry = hidden[0].with_name(hidden[0].name.replace(f"{entry.epoch:012d}", "9" * 12))
+    in_no_entry.write_text("[0, 0]\n")
+    again = ps.run(flow, **settings)
+    assert all(file.exists() for file in done), "before anything else happens"
+    until(lambda: commits(again) >= 2)
+    os.kill(again.metrics().tasks["files"].processes[0], signal.SIGKILL)
+    assert again.await_termination(60)
+    assert again.metrics().restarts == 1
+    assert filed(tmp_path / "files") == filed(tmp_path / "once", with_ids=True) == sorted(expected(count, 2))
+    for directory in ("files", "once"):
+        assert not [*(tmp_path / directory / HIDDEN).iterdir()]
+
+
+def test_a_replica_of_a_sink_that_is_no_longer_needed_leaves_nothing_untold(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = ps.Flow("fewer")
+    source = flow.source(numbered(10_000, rate=200.0), name="numbers")
+    source.sink(ps.jsonl(tmp_path / "files"), name="files", parallelism=ps.elastic(1, 2, initial=2))
+    place = tmp_path / "checkpoint"
+    job = ps.run(flow, checkpoint=place, commit="1 min", marks=True, policy=None)
+    until(lambda: len([*(tmp_path / "files" / HIDDEN).glob("*.unfinished")]) == 2)
+    job.set_active("files", 1)
+    time.sleep(1.5)  # longer than a replica is kept that nobody sends to
+    job.stop()
+    assert filed(tmp_path / "files") == sorted(read_before(place))

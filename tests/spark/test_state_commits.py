@@ -117,9 +117,7 @@ def test_state_is_exact_when_workers_of_the_task_and_before_it_die(
     assert sum(highest(rows, "taken").values()) == COUNT
     metrics = job.metrics()
     assert metrics.restarts == 2
-    ended = [
-        words for words in notices if "has ended (killed by signal 9), and state that depends on it" in words
-    ]
+    ended = [words for words in notices if "has ended (killed by signal 9), and what depends on it" in words]
     assert len(ended) == 2, notices
     assert not any("in the memory of its workers" in words for words in notices)
     assert (tmp_path / "second").exists()

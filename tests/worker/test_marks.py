@@ -140,3 +140,64 @@ def test_a_source_says_once_where_it_stands_and_waits_if_it_is_to() -> None:
         (last,) = ended["source"]["positions"].values()
         assert last["ordinal"] == len(worker.items())
         assert last["ordinal"] > reached.ordinal, "it has gone on"
+
+
+def test_a_sink_prepares_at_marks_and_at_the_end_and_nobody_sees_it(tmp_path: Path) -> None:
+    flow = Flow("marked")
+    flow.source(Partitioned(1), name="source").sink(penstock.jsonl(tmp_path / "out"), name="files")
+    _, place = begin_marks(LocalStorage(tmp_path / "epochs"), str(tmp_path / "epochs"), -1, {}, Asked(()))
+    with lone_worker(flow, state=place) as worker:
+        worker.start("files", replica=2)
+        worker.give(1, [1, 2])
+        worker.mark(7, sequence=2)
+        worker.mark(8, sequence=3)
+        worker.give(4, [3])
+        ended = msgspec.convert(worker.end()["marked"], Marked)
+        worker.start("files", replica=2, epoch=11)
+        worker.give(5, [4])
+        closed = msgspec.convert(worker.end(last=True)["marked"], Marked)
+    (first,), none, (last,), (gone,) = (
+        said.handles for said in (*(said for _, _, said in worker.marked), ended, closed)
+    )
+    assert none == ()
+    assert [(h.task, h.replica, h.attempt, h.epoch) for h in (first, last, gone)] == [
+        ("files", 2, 1, 7),
+        ("files", 2, 1, 9),
+        ("files", 2, 1, 12),
+    ]
+    assert not [*(tmp_path / "out").rglob("*.jsonl")]
+    sink = penstock.jsonl(tmp_path / "anywhere")
+    for handle in (first, last, gone):
+        sink.commit(handle.content)
+    files = sorted((tmp_path / "out").glob("*.jsonl"))
+    assert [file.read_text() for file in files] == ["1\n2\n", "3\n", "4\n"]
+
+
+def test_a_sink_prepares_nothing_where_commits_are_boundaries(tmp_path: Path) -> None:
+    flow = Flow("marked")
+    flow.source(Partitioned(1), name="source").sink(penstock.jsonl(tmp_path), name="files")
+    with lone_worker(flow) as worker:
+        worker.start("files")
+        worker.give(1, [1, 2])
+        worker.end()
+    assert (tmp_path / "part-00000.jsonl").read_text() == "1\n2\n"
+
+
+class Wordy:
+    def write(self, item: int) -> None: ...
+
+    def prepare(self, epoch: int) -> str | None:
+        return {"epoch": epoch}  # type: ignore[return-value]
+
+    def commit(self, description: str) -> None: ...
+
+
+def test_a_description_must_be_text(tmp_path: Path) -> None:
+    flow = Flow("marked")
+    flow.source(Partitioned(1), name="source").sink(Wordy, name="wordy")
+    _, place = begin_marks(LocalStorage(tmp_path), str(tmp_path), -1, {}, Asked(()))
+    with lone_worker(flow, state=place) as worker:
+        worker.start("wordy")
+        worker.mark(1, sequence=1)
+        problem = worker.until(wire.FAILED)["failed"]["problem"]
+    assert "prepare(epoch) must return a string or None, not {'epoch': 1}" in problem

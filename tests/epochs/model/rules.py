@@ -30,6 +30,7 @@ class Rules:
     append_before_commit: bool = True
     alive_until_commit: bool = True
     handles_until_answered: bool = True
+    retires_prepared: bool = True
     commit_again_at_start: bool = True
     abort_at_start: bool = True
     commit_is_idempotent: bool = True

@@ -143,6 +143,7 @@ WITHOUT: dict[str, tuple[Setting, int]] = {
     "append_before_commit": (Setting(direct(), faults=("crash",), fault_rate=0.05), 32),
     "alive_until_commit": (Setting(direct()), 1),
     "handles_until_answered": (Setting(direct(), faults=("crash",), fault_rate=0.01, slow="commit"), 9),
+    "retires_prepared": (Setting(direct(), faults=("retire",), fault_rate=0.3), 0),
     "commit_again_at_start": (Setting(direct(), faults=("crash",), fault_rate=0.05), 34),
     "abort_at_start": (Setting(direct(), faults=("crash",), fault_rate=0.05), 37),
     "commit_is_idempotent": (Setting(direct(), faults=("crash",), fault_rate=0.05), 0),

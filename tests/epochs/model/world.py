@@ -345,8 +345,11 @@ class World:
     def _happen_retire(self, random: Random) -> None:
         """A replica that has nothing to do loses its process."""
         stage = pick(random, [*self.stages.values()])
-        if stage.task.kind == "map" and not (stage.sequence or stage.frames or stage.ledger):
+        is_told = not (stage.buffer and self.rules.retires_prepared)
+        ends = stage.task.kind == "map" or (stage.task.kind == "transactional" and is_told)
+        if ends and not (stage.sequence or stage.frames or stage.ledger):
             stage.running = False
+            stage.buffer = []
 
     def _happen_chain(self, random: Random) -> None:
         """Two tasks of a unit share a process, or no longer, between two items."""

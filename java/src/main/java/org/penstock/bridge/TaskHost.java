@@ -83,6 +83,8 @@ final class TaskHost {
   private volatile String mark; // a source's latest {split: {"ordinal", "offset"}} up to which everything was shipped
   private volatile long lastInputNs = System.nanoTime();
   private Alignment alignment; // null where commits are boundaries
+  private boolean aligns; // whether committed state or output depends on the task, where commits are marks
+  private boolean unmarked; // whether the worker was given something since the last mark
   private final Map<Long, Boolean> given = new ConcurrentHashMap<>(); // marks that the worker has, and whether they are valid
   private long ordered; // of a source: the last epoch that its worker was told to mark
   private long quiet; // of a source: the epoch whose end its worker waits for, else 0
@@ -106,6 +108,7 @@ final class TaskHost {
 
   /** From now on marks are aligned; `epoch` is the last one before. */
   void align(boolean exact, long epoch, List<Integer> channels) {
+    aligns = exact;
     alignment = new Alignment(exact, epoch, channels, Alignment.LIMIT_BYTES);
     ordered = answered = epoch;
   }
@@ -232,6 +235,7 @@ final class TaskHost {
       }
       if (life.hasWorker()) {
         given.put(epoch, valid);
+        unmarked = false;
         write(unacknowledged.giveMark(epoch));
         return;
       }
@@ -256,6 +260,7 @@ final class TaskHost {
         throw new IOException("an envelope came to " + task + " after the end of its input");
       }
       lastInputNs = System.nanoTime();
+      unmarked = true;
       ByteBuffer[] frames = new ByteBuffer[envelopes.size()];
       int size = 0;
       for (int i = 0; i < frames.length; i++) {
@@ -312,13 +317,17 @@ final class TaskHost {
     }
   }
 
-  /** A replica that is no longer active finishes what it has, says good-bye, and its process ends. */
+  /**
+   * A replica that is no longer active finishes what it has, says good-bye, and its process ends. Where commits are marks, and
+   * depend on it, it ends behind one: what it has written since would be told to nobody.
+   */
   void retireIfIdle() {
     if (System.nanoTime() - lastInputNs < RETIRE_AFTER_NS || !sending.tryLock()) {
       return;
     }
     try {
-      if (life.hasWorker() && unacknowledged.size() == 0 && life.on(Life.Event.UNNEEDED) == Life.Action.SEND_LAST) {
+      boolean untold = aligns && unmarked;
+      if (!untold && life.hasWorker() && unacknowledged.size() == 0 && life.on(Life.Event.UNNEEDED) == Life.Action.SEND_LAST) {
         sendEnd(FOR_GOOD);
       }
     } finally {
@@ -488,7 +497,7 @@ final class TaskHost {
         unit.workers().report(Reports.restart(task, unit.replica(), epitaph.how()));
         unit.failWith(
             new FlowException("a worker of task " + task + " has ended (" + epitaph.how()
-                + "), and state that depends on it goes back to the last commit"));
+                + "), and what depends on it goes back to the last commit"));
         return;
       }
       if (!unacknowledged.died(System.nanoTime() - startedNs, epitaph)) {

@@ -58,7 +58,7 @@ class Timeline:
     ) -> None:
         """The next interval; `encoded` if its text is there already."""
         shape = shape_of(snapshot)
-        if self.keys and shape != self._shape:
+        if self.keys and shape != self._shape and keys_of(snapshot) != self.keys:
             raise OtherTasksError(f"other tasks, streams or constraints ({', '.join(snapshot.tasks)})")
         row = row_of(snapshot, self._judge.verdicts(snapshot), planned or {}, stood_still_ms)
         text = encode_snapshot(snapshot) if encoded is None else encoded

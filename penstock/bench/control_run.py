@@ -98,7 +98,7 @@ def controlled_run(
     flow: Flow, ledger: Ledger, plan: ControlPlan, meanwhile: Callable[[Job], Any] | None = None
 ) -> ControlledRun:
     """Run a flow to its end, or until `meanwhile` is done with it."""
-    tell(f"  {flow.name} under {plan.policy}")
+    tell(f"  {flow.name} under {plan.name}")
     cpu_before_s = cpu_s()
     job = run(flow, policy=plan.policy, settings=plan.settings, interval=plan.interval)
     control = job.control

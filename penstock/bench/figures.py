@@ -70,7 +70,7 @@ def draw_batching(runs: Runs, path: Path) -> None:
         ):
             label = "immediate" if bound_ms is None else f"{bound_ms} ms"
             axes.plot(list(last), values, "o-", label=label)
-            axes.plot(list(last), values, "o", markevery=ringed, markersize=10, mfc="none", mec="red")
+            axes.plot(list(last), values, "o", color="red", markevery=ringed, markersize=10, mfc="none")
     latency.plot([], [], "o", markersize=10, mfc="none", mec="red", label="cannot keep up")
     latency.set(yscale="log", ylabel="mean latency [ms]")
     cpu.set(ylabel="mean worker CPU [%]", xlabel="attempted send rate of a source [1,000 items/s]")

@@ -37,7 +37,8 @@ def run_all(jobs: Mapping[K, Job]) -> dict[K, Run]:
         return {name: run_one(job) for name, job in jobs.items()}
     with ProcessPoolExecutor(processes, get_context("spawn"), end_with, (os.getpid(),)) as pool:
         waiting = {name: pool.submit(run_one, job) for name, job in jobs.items()}
-        for number, _ in enumerate(as_completed(waiting.values()), 1):
+        for number, done in enumerate(as_completed(waiting.values()), 1):
+            done.result()  # one that failed is told at once, not when all others are over
             tell(f"  {number} of {len(jobs)} runs simulated")
         return {name: future.result() for name, future in waiting.items()}
 

@@ -4,6 +4,7 @@ A key names a column: what it belongs to, whose it is, and which figure. Times a
 """
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 
 from penstock.policy.ds2_rates import observed_output_per_s
 from penstock.policy.held import Verdict
@@ -39,6 +40,12 @@ FLOW = ("cores_used", "cores_leased", "stood_still")
 _DIGITS = 4
 
 
+def shape_of(snapshot: Snapshot) -> tuple[object, ...]:
+    """What the columns of a flow follow from; quick to make and to compare."""
+    constraints = [(one.name, one.sequence) for one in snapshot.constraints]
+    return constraints, [*snapshot.tasks], [stream.name for stream in snapshot.streams]
+
+
 def keys_of(snapshot: Snapshot) -> list[Key]:
     """The columns of a flow; they stay while it runs."""
     return [
@@ -72,7 +79,7 @@ def row_of(
     for stream in snapshot.streams:
         row += _stream(snapshot, stream)
     row += [snapshot.cores_used, snapshot.cores_leased, stood_still_ms]
-    return [None if (known := finite(value)) is None else round(known, _DIGITS) for value in row]
+    return [None if value is None or not isfinite(value) else round(value, _DIGITS) for value in row]
 
 
 def task_rate_per_s(task: TaskStats, interval_s: float) -> float | None:

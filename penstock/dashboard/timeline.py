@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from penstock.dashboard.columns import Key, Value, keys_of, row_of
+from penstock.dashboard.columns import Key, Value, keys_of, row_of, shape_of
 from penstock.policy.held import Judge
 from penstock.stats.snapshot import Snapshot, encode_snapshot
 
@@ -43,6 +43,7 @@ class Timeline:
     _rows: deque[list[Value]] = field(default_factory=deque)
     _told: deque[tuple[float, float | None, bytes]] = field(default_factory=deque)
     _first: int = 0
+    _shape: tuple[object, ...] = ()
     _judge: Judge = field(default_factory=Judge)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -56,13 +57,15 @@ class Timeline:
         encoded: bytes | None = None,
     ) -> None:
         """The next interval; `encoded` if its text is there already."""
-        keys = keys_of(snapshot)
-        if self.keys and keys != self.keys:
+        shape = shape_of(snapshot)
+        if self.keys and shape != self._shape and keys_of(snapshot) != self.keys:
             raise OtherTasksError(f"other tasks, streams or constraints ({', '.join(snapshot.tasks)})")
         row = row_of(snapshot, self._judge.verdicts(snapshot), planned or {}, stood_still_ms)
         text = encode_snapshot(snapshot) if encoded is None else encoded
         with self._lock:
-            self.keys, self.latest = keys, snapshot
+            if not self.keys:
+                self.keys, self._shape = keys_of(snapshot), shape
+            self.latest = snapshot
             self._rows.append(row)
             self._told.append((at_s, stood_still_ms, text))
             if self.kept is not None and len(self._rows) > self.kept:

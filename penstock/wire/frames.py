@@ -86,6 +86,11 @@ class Inbox:
         """For select."""
         return self._socket.fileno()
 
+    @property
+    def waiting_bytes(self) -> int:
+        """How much has arrived and was not looked at."""
+        return len(self._buffer) - self._start
+
     def frames(self) -> Iterator[tuple[int, memoryview]]:
         """The frames that have arrived whole. Whoever keeps a body keeps the bytes it was received with."""
         while True:

@@ -23,6 +23,7 @@ from penstock.wire.ids import ItemId, stream_code
 from penstock.wire.keys import key_group, owner
 from penstock.wire.routes import StreamRoute
 from penstock.worker.flow_time import UNKNOWN_NS, FlowTime
+from penstock.worker.sending import Frames
 from penstock.worker.useful_time import ShipperTime, TaskTime
 
 ITEM_LIMIT_BYTES = 64 << 20
@@ -215,7 +216,10 @@ class OutStream:
 class Outbox:
     """All output streams of a worker."""
 
-    def __init__(self, send: Callable[[bytes], None], replica: int, *, with_ids: bool) -> None:
+    def __init__(
+        self, send: Callable[[bytes], None], replica: int, *, with_ids: bool, gathers: bool = False
+    ) -> None:
+        """`send` takes a frame, or several in a row if it `gathers`."""
         self.lock = threading.RLock()  # an item that cannot be shipped may be reported while shipping
         self.replica = replica
         self.born_ns = time.monotonic_ns()
@@ -247,7 +251,7 @@ class Outbox:
         self.on_unshippable: Callable[[OutStream, Any, Exception], None] = _refuse
         self._shipper_time = ShipperTime(self.task_time)
         self._shipper_ships = False
-        self._send = send
+        self.frames = Frames(send, self.lock, gathers=gathers)
 
     def take_lock(self) -> None:
         """For the task's thread: what it waits for the shipper's is not useful time."""
@@ -406,7 +410,7 @@ class Outbox:
             done = self.done_input()
             if done > self.acknowledged or mark:
                 self.acknowledged = max(self.acknowledged, done)
-                self._send(ack_frame(self.acknowledged, mark))
+                self.frames.send(ack_frame(self.acknowledged, mark))
         finally:
             self.lock.release()
 
@@ -432,9 +436,10 @@ class Outbox:
         return done
 
     def send(self, data: bytes) -> None:
-        """A frame that is no envelope."""
+        """A frame that is no envelope: somebody waits for it."""
+        self.frames.apart()
         with self.lock:
-            self._send(data)
+            self.frames.send(data)
 
     def _ship_late(self, stream: OutStream) -> None:
         """By the shipper's thread: what it works on a stream is counted."""
@@ -528,7 +533,7 @@ class Outbox:
         started_ns = time.monotonic_ns()
         if self._shipper_ships:
             self._shipper_time.halt(started_ns)
-        self._send(out_frame(self.acknowledged, channel.target, channel.place, envelope))
+        self.frames.send(out_frame(self.acknowledged, channel.target, channel.place, envelope))
         sent_ns = time.monotonic_ns()
         if sent_ns - started_ns > _PROMPT_NS:
             if self._shipper_ships:

@@ -236,6 +236,11 @@ class Runner(ABC):
             self._next_every_ns = self._now_ns() + self._every_ns
 
     @property
+    def has_timers(self) -> bool:
+        """Whether there may ever be something to do without an item."""
+        return self._every_ns is not None or self.state is not None
+
+    @property
     def next_timer_ns(self) -> int | None:
         """When `timer(out)` or a timer of a key is to be called; it may turn out that there is none then."""
         of_keys_ns = None if self.state is None else self.state.next_timer_ns

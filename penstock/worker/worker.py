@@ -45,7 +45,8 @@ from penstock.worker.intake import turn_to
 from penstock.worker.lease import Lease, leave
 from penstock.worker.measurements import process_report
 from penstock.worker.outbox import Outbox
-from penstock.worker.runner import Host
+from penstock.worker.runner import Host, Runner
+from penstock.worker.sending import Pace
 from penstock.worker.settling import Settling
 from penstock.worker.shipper import Shipper
 from penstock.worker.sourcing import Sourcing
@@ -55,6 +56,7 @@ _ACK_EVERY = 64
 # Where senders prefer short queues they must be told soon what is done.
 _ACK_EVERY_BALANCED = 8
 _ACK_AT_ONCE_BYTES = 2048
+_MANY_BYTES = 256
 _CHAIN_CHECK_S = 0.1
 _SWITCH_INTERVAL_S = 0.0005
 _PR_SET_TIMERSLACK = 29
@@ -82,7 +84,10 @@ class Worker:
         self._timed = gauge if gauge is not None and is_timed(graph, order.task) else None
         send = _sender(data)
         self._outbox = Outbox(
-            send if self._timed is None else self._timed.sending(send), order.replica, with_ids=graph.ids
+            send if self._timed is None else self._timed.sending(send),
+            order.replica,
+            with_ids=graph.ids,
+            gathers=True,
         )
         self._switches = order.switches
         self._loop: CallLoop | None = None
@@ -101,8 +106,10 @@ class Worker:
         self._chain = Chain(self._head, self._outbox, lambda name: runner_of(host, name))
         self._outbox.on_unshippable = self._chain.unshippable
         self._settling = Settling(self._outbox)
-        self._settling.follow(self._chain.runners)
-        self._limit_memory()
+        self._followed: Switches | None = None
+        """The settings by which tasks were chained last."""
+        self._with_timers: list[Runner] = []
+        self._look_at_runners()
         self._joined = threading.Event()
         self._sourcing: Sourcing | None = None
         if self._head.task.kind == "source":
@@ -121,6 +128,8 @@ class Worker:
         self._ack_every = _ACK_EVERY_BALANCED if balanced else _ACK_EVERY
         self._ack_at_once_bytes = _ACK_AT_ONCE_BYTES if balanced else sys.maxsize
         self._taken = 0
+        self._pace = Pace()
+        self._may_gather = self._calls is None and self._timed is None
         self._shipper = Shipper(self._outbox)
         self._lease = Lease(order.link)
         self._line = ControlLine(
@@ -207,6 +216,8 @@ class Worker:
             runner.start_timer()
         self._follow_chain()
         while True:
+            if self._pace.is_quick and self._inbox.waiting_bytes > _MANY_BYTES and self._may_gather:
+                self._outbox.frames.gather()
             for kind, body in self._inbox.frames():
                 if kind == DATA:
                     self._process(body)
@@ -217,7 +228,9 @@ class Worker:
                     last = bool(body[0])
                     self._work_off_batches()
                     self._finish_calls()
+                    self._outbox.frames.apart()
                     return last
+            self._outbox.frames.apart()
             self._work_off_batches()
             if not self._wait():
                 self._acknowledge()
@@ -225,7 +238,7 @@ class Worker:
 
     def _between_items(self) -> None:
         head = self._head
-        for runner in self._chain.runners:
+        for runner in self._with_timers:
             ran = runner.run_timer(sampled=self._switches.sampling > 0)
             if ran is not None:
                 head.measured.timer_ran(ran.useful_ns)
@@ -238,7 +251,7 @@ class Worker:
         calls = self._calls
         unfinished = self._unacknowledged or (calls is not None and calls.are_open)
         idle_s = _ACK_IDLE_S if unfinished else _CHAIN_CHECK_S if self._switches.chains else None
-        timers = [runner.next_timer_ns for runner in self._chain.runners if runner.next_timer_ns is not None]
+        timers = [due_ns for runner in self._with_timers if (due_ns := runner.next_timer_ns) is not None]
         if not timers and calls is None:
             return self._inbox.wait_about(idle_s)
         if timers:
@@ -254,8 +267,12 @@ class Worker:
 
     def _follow_chain(self) -> None:
         """Host the tasks that the settings chain to this one, no more and no fewer."""
+        switches = self._switches
+        if switches is self._followed:
+            return
+        self._followed = switches
         mine = self._chain.tasks[0]
-        wanted = next((tuple(chain) for chain in self._switches.chains if chain[0] == mine), (mine,))
+        wanted = next((tuple(chain) for chain in switches.chains if chain[0] == mine), (mine,))
         if wanted == self._chain.tasks:
             return
         self._finish_calls()
@@ -268,7 +285,13 @@ class Worker:
             self._joined.wait()
             self._chain.join(wanted[1:], self._switches)
             self._adopt(self._switches)  # one that came meanwhile has not reached the new runners
-        self._settling.follow(self._chain.runners)
+        self._look_at_runners()
+
+    def _look_at_runners(self) -> None:
+        """Those of a chain have changed."""
+        runners = self._chain.runners
+        self._with_timers = [runner for runner in runners if runner.has_timers]
+        self._settling.follow(runners)
         self._limit_memory()
 
     def _limit_memory(self) -> None:
@@ -313,6 +336,8 @@ class Worker:
             calls.end_input(sequence)
         useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
         self._head.measured.envelope_done(envelope, arrived_ns, useful_ns)
+        if self._pace.took(useful_ns):
+            outbox.frames.let_go()
         self._unacknowledged += 1
         is_large = len(data) >= self._ack_at_once_bytes
         if careful is not None or is_large or self._unacknowledged >= self._ack_every:

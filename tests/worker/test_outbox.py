@@ -137,7 +137,7 @@ def test_an_inactive_replica_still_gets_what_was_put_for_it() -> None:
 def test_the_bridge_may_choose_among_the_active_replicas_of_a_balanced_stream() -> None:
     made, stream, bridge = make(pool=4, balanced=True)
     frames: list[bytes] = []
-    made._send = frames.append
+    made.frames.send = frames.append
     stream.activate(3)
     put_all(stream, range(4))
     for data, turn in zip(frames, (0, 1, 2, 0), strict=True):
@@ -408,7 +408,7 @@ class Clock:
 
     def outbox(self, lifetime_ms: float) -> tuple[Outbox, OutStream]:
         outbox, stream, _ = make(lifetime_ms=lifetime_ms, pool=1)
-        outbox._send = lambda _: self.passes(self.send_ns)
+        outbox.frames.send = lambda _: self.passes(self.send_ns)
         return outbox, stream
 
     def passes(self, ns: int) -> None:

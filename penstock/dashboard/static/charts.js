@@ -6,6 +6,7 @@ import { h, s, NOTHING } from "./dom.js";
 /* global uPlot */
 const DASHES = { solid: [], dashed: [6, 4], dotted: [2, 3], mixed: [8, 3, 2, 3] };
 const HEIGHT = 190;
+const NARROW = 4;
 const living = new Set();
 
 export function forgetCharts() {
@@ -33,13 +34,14 @@ export class Chart {
 
   update(columns, number, choose) {
     this.choose = choose;
-    this.columns = columns;
     this.chosen = number;
-    const raw = this.lines.map((line) => line.values ? line.values(columns) : columns.column(...line.key));
+    const isNew = this.columns !== columns || this.end !== columns.end;
+    Object.assign(this, { columns, end: columns.end });
+    if (isNew) this.raw = this.lines.map((line) => line.values ? line.values(columns) : columns.column(...line.key));
     const at = number - columns.first;
-    this.values.forEach((cell, line) => { cell.textContent = this.show(raw[line][at] ?? null); });
-    const shown = this.stacked ? stack(raw) : raw;
-    const data = [columns.times, ...shown];
+    this.values.forEach((cell, line) => { cell.textContent = this.show(this.raw[line][at] ?? null); });
+    if (!isNew) { this.plot.redraw(false); return; }  // the mark alone has moved
+    const data = [columns.times, ...(this.stacked ? stack(this.raw) : this.raw)];
     if (this.plot === null) this.plot = this.draw(data);
     else this.plot.setData(data);
   }
@@ -49,6 +51,8 @@ export class Chart {
     const grid = { stroke: colour("line"), width: 0.5 };
     const axis = { stroke: text, grid, ticks: grid, font: "11px system-ui, sans-serif" };
     const dated = data[0].length && data[0][0] > 1e8;
+    // Where steps are much narrower than pixels, only the lowest and highest value of each pixel is drawn.
+    const paths = data[0].length > NARROW * this.width() ? uPlot.paths.linear() : uPlot.paths.stepped({ align: -1 });
     const series = this.lines.map((line) => ({
       label: line.label,
       stroke: colour(line.colour) || line.colour,
@@ -56,7 +60,7 @@ export class Chart {
       width: line.fill ? 0.5 : 1.8,
       dash: DASHES[line.dash || "solid"],
       points: { show: false },
-      paths: uPlot.paths.stepped({ align: -1 }),
+      paths,
       spanGaps: false,
     }));
     const bands = this.stacked ? this.lines.slice(1).map((_, n) => ({ series: [n + 2, n + 1] })) : [];

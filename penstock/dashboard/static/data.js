@@ -52,6 +52,19 @@ export class Columns {
 
   column(...key) { return this.byKey.get(key.join(SEPARATOR)) || this.times.map(() => null); }
 
+  // The sum of several columns, nothing where one of them has nothing.
+  sum(keys) {
+    const columns = keys.map((key) => this.column(...key));
+    return this.times.map((_, row) => {
+      let sum = 0;
+      for (const column of columns) {
+        if (column[row] === null) return null;
+        sum += column[row];
+      }
+      return sum;
+    });
+  }
+
   at(number, ...key) { return this.column(...key)[number - this.first] ?? null; }
 
   names(what) {

@@ -128,12 +128,10 @@ function policy() {
 let source = null;
 async function open() {
   source?.close();
-  page.about = await data.flow();
   page.columns = new data.Columns();
-  await page.columns.load();
+  [page.about, page.events] = await Promise.all([data.flow(), data.events(), page.columns.load()]);
   page.isLost = false;
   if (page.follows || page.number >= page.columns.end) page.number = Math.max(0, page.columns.end - 1);
-  page.events = await data.events();
   headline();
   policy();
   build();

@@ -62,17 +62,13 @@ export function latency(page) {
   const columns = page.columns;
   const charts = columns.names("part").flatMap((name) => {
     const tasks = columns.inside("part", name);
-    const summed = (found, keys) => found.times.map((_, row) => {
-      const parts = keys.map((key) => found.column(...key)[row]);
-      return parts.some((part) => part === null) ? null : parts.reduce((sum, part) => sum + part, 0);
-    });
     const byKind = new Chart({
       title: `${name}, by what it is spent on`, unit: "ms", show: ms, stacked: true,
-      lines: KINDS.map((kind) => ({ label: kind, colour: "text", fill: `fill-${kind}`, values: (found) => summed(found, tasks.map((task) => ["part", name, task, kind])) })),
+      lines: KINDS.map((kind) => ({ label: kind, colour: "text", fill: `fill-${kind}`, values: (found) => found.sum(tasks.map((task) => ["part", name, task, kind])) })),
     });
     const byTask = new Chart({
       title: `${name}, to each task and in it`, unit: "ms", show: ms,
-      lines: tasks.map((task, number) => ({ label: task, ...look(number), values: (found) => summed(found, KINDS.map((kind) => ["part", name, task, kind])) })),
+      lines: tasks.map((task, number) => ({ label: task, ...look(number), values: (found) => found.sum(KINDS.map((kind) => ["part", name, task, kind])) })),
     });
     return [byKind, byTask];
   });

@@ -1,0 +1,76 @@
+"""Frames that go together, and when they may."""
+
+import threading
+
+import pytest
+
+from penstock.worker.sending import Frames, Pace
+
+QUICK_NS, SLOW_NS = 5_000, 200_000
+
+
+class Sent:
+    """What the bridge gets, by system call."""
+
+    def __init__(self, *, gathers: bool = True) -> None:
+        self.calls: list[bytes] = []
+        self.frames = Frames(self.calls.append, threading.RLock(), gathers=gathers)
+
+
+def test_frames_go_at_once_unless_they_are_gathered() -> None:
+    sent = Sent()
+    sent.frames.send(b"a")
+    sent.frames.gather()
+    sent.frames.send(b"b")
+    sent.frames.send(b"c")
+    assert sent.calls == [b"a"]
+    sent.frames.apart()
+    sent.frames.send(b"d")
+    assert sent.calls == [b"a", b"bc", b"d"]
+
+
+def test_what_was_gathered_can_go_in_between() -> None:
+    sent = Sent()
+    sent.frames.gather()
+    sent.frames.send(b"a")
+    sent.frames.let_go()
+    sent.frames.send(b"b")
+    assert sent.calls == [b"a"]
+    sent.frames.apart()
+    sent.frames.apart()
+    assert sent.calls == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(("size", "count"), [(10, 32), (40_000, 2)])
+def test_few_wait_and_little(size: int, count: int) -> None:
+    sent = Sent()
+    sent.frames.gather()
+    for _ in range(count - 1):
+        sent.frames.send(bytes(size))
+    assert not sent.calls
+    sent.frames.send(bytes(size))
+    assert [len(call) for call in sent.calls] == [size * count]
+
+
+def test_whoever_takes_single_frames_gets_them() -> None:
+    sent = Sent(gathers=False)
+    sent.frames.gather()
+    sent.frames.send(b"a")
+    assert sent.calls == [b"a"]
+
+
+def test_only_a_quick_task_lets_results_wait() -> None:
+    pace = Pace()
+    assert not pace.is_quick, "nobody knows it yet"
+    for _ in range(256):
+        pace.took(QUICK_NS)
+    assert pace.is_quick
+    for _ in range(256):
+        pace.took(SLOW_NS)
+    assert not pace.is_quick
+
+
+def test_results_wait_for_a_moment() -> None:
+    pace = Pace()
+    assert [pace.took(20_000) for _ in range(6)] == [False, False, True, False, False, True]
+    assert pace.took(SLOW_NS)

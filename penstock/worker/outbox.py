@@ -418,7 +418,7 @@ class Outbox:
         """Tell the bridge that all inputs up to a mark are done with; nothing may be open."""
         with self.lock:
             self.acknowledged = max(self.acknowledged, sequence)
-            self._send(marked_frame(self.acknowledged, epoch, said))
+            self.frames.send(marked_frame(self.acknowledged, epoch, said))
 
     def finish_input(self, sequence: int) -> None:
         """This input, and all before it, are worked off."""

@@ -157,6 +157,21 @@ class KeyedState:
             for key in values
         ]
 
+    def own_more(self, groups: Iterable[int]) -> None:
+        """Own groups of which nothing is known yet: it is about to be applied."""
+        for group in groups:
+            if group in self._values:
+                raise NotOwnedError(f"group {group} has two owners")
+            self._values[group] = {}
+
+    def drop(self, groups: Iterable[int]) -> None:
+        """Groups go to other processes, and files have all that is known of them."""
+        for group in groups:
+            if self._touched.pop(group, None):
+                raise NotOwnedError(f"group {group} is to be dropped, and has changes that no file has")
+            for key in self._values.pop(group):
+                self._until.pop(key, None)
+
     def hand_over(self, groups: Iterable[int]) -> Handed:
         """Give groups away, with all that is known of them."""
         leaving = tuple(groups)
@@ -178,10 +193,7 @@ class KeyedState:
 
     def take_over(self, handed: Handed) -> None:
         """Own groups that another process had."""
-        for group in handed.groups:
-            if group in self._values:
-                raise NotOwnedError(f"group {group} has two owners")
-            self._values[group] = {}
+        self.own_more(handed.groups)
         self.apply(handed.values)
         for change in handed.changed:
             self._touched.setdefault(change.group, set()).add(pickle.loads(change.key))

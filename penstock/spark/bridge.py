@@ -193,6 +193,10 @@ class Bridge:
         """Have sources mark the next epoch, if they read now; its number, 0 if they do not."""
         return int(self._run.orderEpoch(quiet))
 
+    def next_epoch(self) -> int:
+        """The number that the next order has, unless the batch ends before it; 0 if none can be given now."""
+        return int(self._run.nextEpoch())
+
     def await_done(self, known_end: int, timeout_ms: int) -> bytes:
         """What was reported of epochs since the last call, as JSON; waits a little for news."""
         return str(self._run.awaitDone(known_end, timeout_ms)).encode()

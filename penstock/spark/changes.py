@@ -1,4 +1,7 @@
-"""What a change means for placement and switches of a running flow: now, and at the next boundary. Pure."""
+"""What a change means for placement and switches of a running flow: now, at an epoch mark, or at a boundary.
+
+Pure.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from penstock.durations import Duration, seconds
 from penstock.flow.chains import all_chains
 from penstock.flow.errors import FlowError
 from penstock.flow.layers import Layout
-from penstock.wire.orders import Switches
+from penstock.wire.orders import Rescale, Switches
 from penstock.wire.routes import marked_streams, routes
 
 _SHORTEST_REPORT_S = 0.5
@@ -17,10 +20,12 @@ _SHORTEST_REPORT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Switches for the next envelope, and the placement with its switches if a boundary is needed."""
+    """Switches for the next envelope, those behind an epoch mark, and the placement with its switches if a
+    boundary is needed."""
 
     at_once: Switches
     at_boundary: tuple[Layout, Switches] | None = None
+    at_mark: Switches | None = None
 
 
 def change(
@@ -36,7 +41,8 @@ def change(
 
     Replicas beyond the present pool, those of a task that receives by key (no key may be in two places),
     those of sources (no split may be read twice) and pools wait for the boundary, and so do chains if a task
-    leaves its host to host others: its next host might be faster than what the last one sent.
+    leaves its host to host others: its next host might be faster than what the last one sent. Where commits
+    are epoch marks, keys whose state is declared change hands at one.
     """
     sizes = dict(pools or {})
     sizes.update((task, count) for task, count in (active or {}).items() if _of_source(layout, task))
@@ -63,6 +69,10 @@ def change(
     at_once = msgspec.structs.replace(switches, active=now, lifetime_ms=lifetimes, chains=chained)
     if later == now and resized == layout and chained == chosen:
         return Change(at_once)
+    moving = [name for name, count in later.items() if count != now[name]]
+    stays = resized == layout and chained == chosen and switches.marked is not None
+    if stays and all(_is_movable(layout, name) for name in moving):
+        return Change(at_once, at_mark=msgspec.structs.replace(at_once, active=later))
     marked = None if switches.marked is None else marked_streams(resized)
     at_boundary = msgspec.structs.replace(
         at_once, active=later, chains=chosen, routes=routes(resized), marked=marked
@@ -92,6 +102,40 @@ def _by_key(layout: Layout, task: str) -> bool:
     return any(
         stream.wiring == "key" for name in layout.abreast_of(task) for stream in layout.graph.inputs_of(name)
     )
+
+
+def _is_movable(layout: Layout, task: str) -> bool:
+    """Whether nothing but state of keys has to move, and whatever goes by key has such state.
+
+    A task without state could not tell when its items may come: it has nothing to wait for.
+    """
+    graph = layout.graph
+    abreast = [graph.task(name) for name in layout.abreast_of(task)]
+    by_key = [one for one in abreast if any(s.wiring == "key" for s in graph.inputs_of(one.name))]
+    kinds = {spec.kind for one in abreast for spec in one.state}
+    return "per replica" not in kinds and all(one.state for one in by_key)
+
+
+def rescaling(now: Switches, then: Switches, epoch: int) -> Switches:
+    """Keys change hands at the mark of an epoch; until that is over, all replicas are there."""
+    changed = [task for task, count in then.active.items() if count != now.active[task]]
+    return msgspec.structs.replace(
+        now,
+        active={task: max(count, then.active[task]) for task, count in now.active.items()},
+        rescales={task: Rescale(epoch, now.active[task], then.active[task]) for task in changed},
+    )
+
+
+def rescaled(switches: Switches) -> Switches:
+    """That epoch is over."""
+    after = {task: rescale.after for task, rescale in switches.rescales.items()}
+    return msgspec.structs.replace(switches, active=switches.active | after, rescales={})
+
+
+def not_rescaled(switches: Switches) -> Switches:
+    """It never came to that epoch."""
+    before = {task: rescale.before for task, rescale in switches.rescales.items()}
+    return msgspec.structs.replace(switches, active=switches.active | before, rescales={})
 
 
 def _of_source(layout: Layout, task: str) -> bool:

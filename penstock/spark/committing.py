@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -39,6 +39,32 @@ class _Open:
     ordered_s: float
 
 
+class Moving:
+    """Keys are to change hands. `tell` makes known at the mark of which epoch, before that is ordered."""
+
+    def __init__(self, tell: Callable[[int], None]) -> None:
+        self.over = threading.Event()
+        """The epoch is committed, so all of it is where it is to be."""
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._withdrawn = False
+        self.epoch: int | None = None
+
+    def tell(self, epoch: int) -> bool:
+        """Make it known; False if it is not wanted any more."""
+        with self._lock:
+            if not self._withdrawn:
+                self._tell(epoch)
+                self.epoch = epoch
+            return not self._withdrawn
+
+    def withdraw(self) -> bool:
+        """Leave it; False if it is known already, so that it will be done."""
+        with self._lock:
+            self._withdrawn = self.epoch is None
+            return self._withdrawn
+
+
 class Committing:
     """The commits of a flow; each of its runs has a thread of its own."""
 
@@ -51,12 +77,20 @@ class Committing:
         self.totals = CommitTotals()
         self.problem: Exception | None = None
         """Why nothing more can be committed in this run."""
+        self.moving: Moving | None = None
+        """What is to be done with the next epoch."""
+
+    def move(self, tell: Callable[[int], None]) -> Moving:
+        """Have keys change hands at the next mark, which is ordered when all know of it."""
+        self.moving = Moving(tell)
+        return self.moving
 
     def begin(self, log: Log, tasks: Sequence[str], sinks: Sinks) -> None:
         """A run has begun at this entry of the log; `tasks` are all of it, `sinks` those that commit."""
         self.end()
         self._over = threading.Event()
         self.problem = None
+        self.moving = None
         commits = _Commits(self, self._bridge, log, Epochs(tasks, log.entry), sinks, self._over)
         self._thread = threading.Thread(
             target=self._run, args=(commits,), name="penstock-commits", daemon=True
@@ -116,9 +150,22 @@ class _Commits:
                     self._commit(self._open, keep, batch_is_over=False)
                 else:
                     self._void()
-            elif self._open is None and not end and time.monotonic() >= next_s:
+            elif self._open is None and not end and self._may_order(next_s):
                 next_s = max(next_s + every_s, time.monotonic())
                 self._order()
+
+    def _may_order(self, next_s: float) -> bool:
+        """Whether it is time: one in which keys change hands comes as soon as everybody knows of it."""
+        moving = self._of.moving
+        if moving is None:
+            return time.monotonic() >= next_s
+        if moving.epoch is None:
+            epoch = self._bridge.next_epoch()
+            if epoch and not moving.tell(epoch):
+                self._of.moving = None
+            if moving.epoch is None:
+                return False
+        return self._bridge.await_adopted(_LOOK_MS)
 
     def _order(self) -> None:
         epoch = self._bridge.order_epoch(quiet=self._epochs.wants_quiet)
@@ -127,6 +174,9 @@ class _Commits:
 
     def _void(self) -> None:
         assert self._open is not None
+        moving = self._of.moving
+        if moving is not None and moving.epoch == self._open.epoch:
+            raise RuntimeError("an epoch in which keys change hands is void")  # who waits would for ever
         self._epochs.void()
         self._bridge.epoch_over(self._open.epoch, committed=False)
         self._of.totals = self._of.totals.voided()
@@ -143,6 +193,10 @@ class _Commits:
             self._log.append(self._epochs.newest)
         self._open = None
         self._bridge.epoch_over(one.epoch, committed=True)
+        moving = self._of.moving
+        if moving is not None and moving.epoch is not None and moving.epoch <= one.epoch:
+            self._of.moving = None
+            moving.over.set()
         now_s = time.monotonic()
         self._of.totals = self._of.totals.committed(one.epoch, now_s, (now_s - one.ordered_s) * 1000)
         collect(self._log, keep=keep)

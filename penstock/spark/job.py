@@ -237,7 +237,8 @@ class Job:
     def set_active(self, task: str, replicas: int) -> None:
         """Use that many replicas of a task's pool, from the next envelope on.
 
-        The replicas of a task that receives by key change at a boundary, so that no key is in two places.
+        The replicas of a task that receives by key change at a boundary, so that no key is in two places;
+        with `marks`, and state of keys that it declares, at an epoch mark, while everything else goes on.
         """
         self._changed(active={task: replicas})
 
@@ -303,6 +304,7 @@ class Job:
     def _changed(self, **wanted: Any) -> float | None:
         with self._board.turning:
             self._supervisor.check_running()
+            self._board.settle()
             return self._board.turn(change(self._board.layout, self._board.switches, **wanted))
 
     def _pause(self, **wanted: Sequence[str]) -> None:

@@ -59,7 +59,9 @@ class Supervisor:
     ) -> None:
         self.bridge = launcher.bridge
         self.boundaries = Boundaries(self.bridge)
-        self.board = Switchboard(layout, switches, self.bridge, self.boundaries, claim, self.check_running)
+        self.board = Switchboard(
+            layout, switches, self.bridge, self.boundaries, claim, self.check_running, launcher.committing
+        )
         self.reported = Reported()
         self.progress = Progress()
         self.watch = ConstraintWatch(View(self.reported, self.present, None))
@@ -255,6 +257,7 @@ class Supervisor:
             if not self._patience.wait(wait_s) or not self._await_slots():
                 return "it was stopped before it could be started again"
             self.restarts.tried()
+            self.board.begin_again()
             try:
                 known = self._launcher.launch(self.board.layout, self.board.switches, died)
             except (FlowError, Py4JJavaError, PySparkException) as problem:

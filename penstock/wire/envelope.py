@@ -71,6 +71,18 @@ class Envelope(NamedTuple):
     """Whether some of the items are `Unread`: their codec could not read them."""
 
 
+def picked(envelope: Envelope, places: Sequence[int]) -> Envelope:
+    """An envelope of some of the items of another, in their order, with all that belongs to them."""
+    ids, metadata = envelope.ids, envelope.metadata
+    at = {place: number for number, place in enumerate(places)}
+    return envelope._replace(
+        items=[envelope.items[place] for place in places],
+        ids=None if ids is None else [ids[place] for place in places],
+        metadata=None if metadata is None else [metadata[place] for place in places],
+        tags=[msgspec.structs.replace(tag, item=at[tag.item]) for tag in envelope.tags if tag.item in at],
+    )
+
+
 def encode(
     address: Address,
     stream: int,

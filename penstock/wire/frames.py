@@ -17,6 +17,7 @@ SWITCHES = 5
 JOINED = 6
 LINK = 7
 GO = 8
+WAIT = 9
 OUT = 16
 ACK = 17
 ENDED = 18
@@ -26,6 +27,7 @@ REPORT = 21
 JOIN = 22
 ALIVE = 23
 MARKED = 24
+FULL = 25
 
 REMOTE = 255
 """The place of an envelope that leaves its unit."""
@@ -65,12 +67,14 @@ class Mark(NamedTuple):
     """An epoch mark as a worker gets it: the last of its inputs before which all belongs to the epoch.
 
     For a source: whether it waits for the end of the epoch (`quiet`), and which one was committed last.
+    `switches`, as JSON, are there if keys change hands with this mark.
     """
 
     sequence: int
     epoch: int
     quiet: bool
     committed: int
+    switches: bytes = b""
 
 
 class Inbox:
@@ -179,18 +183,23 @@ def at_frame(sequence: int, item: int) -> bytes:
 
 def mark_frame(mark: Mark) -> bytes:
     """As the bridge writes it."""
-    return frame(MARK, _MARK.pack(*mark))
+    return frame(MARK, _MARK.pack(*mark[:4]) + mark.switches)
 
 
 def read_mark(body: bytes | memoryview) -> Mark:
     """Of a MARK frame."""
-    sequence, epoch, quiet, committed = _MARK.unpack(body)
-    return Mark(sequence, epoch, bool(quiet), committed)
+    sequence, epoch, quiet, committed = _MARK.unpack_from(body)
+    return Mark(sequence, epoch, bool(quiet), committed, bytes(body[_MARK.size :]))
 
 
-def read_go(body: bytes | memoryview) -> int:
-    """The epoch of a GO frame: it is over."""
+def read_epoch(body: bytes | memoryview) -> int:
+    """The epoch of a GO frame, which is over, or of a WAIT frame, whose end is to be waited for."""
     return int(_EPOCH.unpack(body)[0])
+
+
+def full_frame(epoch: int) -> bytes:
+    """Too much waits for state that comes when this epoch is over."""
+    return frame(FULL, _EPOCH.pack(epoch))
 
 
 def marked_frame(acknowledged: int, epoch: int, said: bytes) -> bytes:

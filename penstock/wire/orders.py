@@ -25,6 +25,18 @@ class Plan:
     state: "Place | None" = None
 
 
+class Rescale(msgspec.Struct, frozen=True):
+    """Keys are divided among `before` replicas up to the mark of an epoch, and among `after` behind it."""
+
+    epoch: int
+    before: int
+    after: int
+
+    def at(self, epoch: int) -> int:
+        """Among how many, behind the mark of an epoch."""
+        return self.after if epoch >= self.epoch else self.before
+
+
 class Switches(msgspec.Struct, frozen=True):
     """What a worker must know of the running flow: addresses, and what may be turned at any time.
 
@@ -43,7 +55,14 @@ class Switches(msgspec.Struct, frozen=True):
     """Tasks on which committed state or output depends: if a worker dies, the flow goes back to a commit."""
     marked: list[MarkedStream] | None = None
     """All streams, where commits are epoch marks; None where they are boundaries."""
+    rescales: dict[str, Rescale] = {}
+    """Tasks whose keys are changing hands, at an epoch mark."""
     version: int = 0
+
+    def replicas(self, task: str, epoch: int) -> int:
+        """Among how many a task's items are divided by those that have passed the mark of an epoch."""
+        rescale = self.rescales.get(task)
+        return self.active[task] if rescale is None else rescale.at(epoch)
 
 
 class Position(msgspec.Struct, frozen=True):

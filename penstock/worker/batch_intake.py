@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.wire.codecs import Unread
-from penstock.wire.envelope import Envelope, Tag
+from penstock.wire.envelope import Envelope, Tag, picked
 from penstock.worker.batch_runner import BatchRunner
 from penstock.worker.intake import Intake, turn_to
 from penstock.worker.outbox import Outbox
@@ -75,19 +75,7 @@ class BatchIntake:
                 self._head.refuse(item)
             else:
                 kept.append(index)
-        places = {index: place for place, index in enumerate(kept)}
-        ids, metadata = envelope.ids, envelope.metadata
-        return envelope._replace(
-            items=[envelope.items[index] for index in kept],
-            ids=None if ids is None else [ids[index] for index in kept],
-            metadata=None if metadata is None else [metadata[index] for index in kept],
-            tags=[
-                msgspec.structs.replace(tag, item=places[tag.item])
-                for tag in envelope.tags
-                if tag.item in places
-            ],
-            unread=False,
-        )
+        return picked(envelope, kept)._replace(unread=False)
 
     def work_off(self) -> int:
         """Run the task on all that is at hand; how many envelopes that were."""

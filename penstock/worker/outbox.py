@@ -416,6 +416,7 @@ class Outbox:
 
     def answer_mark(self, sequence: int, epoch: int, said: bytes) -> None:
         """Tell the bridge that all inputs up to a mark are done with; nothing may be open."""
+        self.frames.apart()
         with self.lock:
             self.acknowledged = max(self.acknowledged, sequence)
             self.frames.send(marked_frame(self.acknowledged, epoch, said))

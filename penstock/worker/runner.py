@@ -152,24 +152,27 @@ class Runner(ABC):
         self._body.step = calls.start
         return calls
 
-    def lay(self, switches: Switches) -> None:
-        """Take up the addresses of a batch."""
+    def lay(self, switches: Switches, epoch: int = 0) -> None:
+        """Take up the addresses of a batch, which begins behind that epoch."""
         for stream in self.streams:
             stream.lay(switches.routes[stream.spec.name], 0)
-        self.adopt(switches)
+        self.adopt(switches, epoch)
 
-    def adopt(self, switches: Switches) -> None:
-        """Follow the switches: active receivers and batch lifetimes."""
+    def adopt(self, switches: Switches, epoch: int = 0) -> None:
+        """Follow the switches: active receivers, as they are behind that epoch, and batch lifetimes."""
         for stream in self.streams:
-            stream.activate(switches.active[stream.spec.receiver])
+            stream.activate(switches.replicas(stream.spec.receiver, epoch))
             stream.lifetime_ns = round(switches.lifetime_ms[stream.spec.name] * 1e6)
 
     def open(self) -> None:
         """Call `open(context)`."""
         self._guard("open()", self._body.open)
 
-    def take_state(self, replicas: int) -> None:
-        """A batch begins: read the state, if the process is new or replicas share the keys in another way."""
+    def take_state(self, replicas: int, since: int = 0) -> None:
+        """A batch begins: read the state, if the process is new or replicas share the keys in another way.
+
+        It is known from epoch `since` on.
+        """
         if self.state is None or self._place is None:
             return
         if self._keeper is not None and self._keeper.replicas == replicas:
@@ -178,7 +181,26 @@ class Runner(ABC):
         kind = MarkKeeper if self._place.marks else StateKeeper
         keeper = kind(self._place, self.state, task, replica, replicas, self._keeper)
         self._keeper = keeper
-        self._guard("reading its state", lambda: keeper.restore(self.context.batch))
+        self._guard("reading its state", lambda: keeper.restore(self.context.batch, since))
+
+    @property
+    def awaited(self) -> frozenset[int]:
+        """Groups of keys that this replica owns, and whose state is not here yet."""
+        return self._keeper.awaited if isinstance(self._keeper, MarkKeeper) else frozenset()
+
+    def move(self, replicas: int, epoch: int) -> None:
+        """Behind the mark of this epoch keys are divided among so many replicas."""
+        keeper = self._keeper
+        if isinstance(keeper, MarkKeeper) and keeper.replicas != replicas:
+            self._guard("giving keys away", lambda: keeper.move(replicas, epoch))
+
+    def look_for_state(self) -> bool:
+        """Take in what is awaited, if it is there."""
+        keeper = self._keeper
+        found: list[bool] = []
+        if isinstance(keeper, MarkKeeper):
+            self._guard("reading its state", lambda: found.append(keeper.look()))
+        return all(found)
 
     def marked(self) -> None:
         """An epoch has ended within a batch: what was read before a death has come again by and by."""

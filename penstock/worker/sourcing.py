@@ -16,7 +16,7 @@ from penstock.io.letters import LettersReader
 from penstock.io.pauses import pause_s
 from penstock.io.protocol import GrowingSource, Reader, RecordReader, Source, SourceClock
 from penstock.stats.sampling import Sampler, affordable
-from penstock.wire.frames import END, GO, MARK, Inbox, Mark, read_go, read_mark
+from penstock.wire.frames import END, GO, MARK, WAIT, Inbox, Mark, read_epoch, read_mark
 from penstock.wire.ids import ItemId, origin_of
 from penstock.wire.orders import Position, Reached, SourceOrder
 from penstock.worker.measurements import Measurements
@@ -74,9 +74,11 @@ class Sourcing:
         sleep: Callable[[float], None] = time.sleep,
         refuse: Callable[[Any, Exception], None] | None = None,
         before_mark: Callable[[], None] = lambda: None,
+        after_mark: Callable[[Mark], None] = lambda _: None,
     ) -> None:
         self._refuse = refuse
         self._before_mark = before_mark
+        self._after_mark = after_mark
         self._quiet: int | None = None
         self._at_epoch: dict[int, dict[str, Position]] = {}
         source = cast("Source[Any]", task.body)
@@ -157,8 +159,10 @@ class Sourcing:
                 return True
             if kind == MARK:
                 self.mark(read_mark(body))
-            elif kind == GO and read_go(body) == self._quiet:
+            elif kind == GO and read_epoch(body) == self._quiet:
                 self._quiet = None
+            elif kind == WAIT:
+                self._quiet = read_epoch(body)
         return False
 
     def mark(self, mark: Mark) -> None:
@@ -170,6 +174,7 @@ class Sourcing:
         self._marked = dict(positions)
         said = msgspec.json.encode(Marked(positions=positions))
         outbox.answer_mark(outbox.finished_input, mark.epoch, said)
+        self._after_mark(mark)
         self._quiet = mark.epoch if mark.quiet else None
         self._at_epoch[mark.epoch] = positions
         self._tell_committed(mark.committed)

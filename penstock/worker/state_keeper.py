@@ -28,9 +28,9 @@ from penstock.epochs.tables import even_table
 from penstock.worker.state_store import StateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from penstock.epochs.entries import StateFile
+    from penstock.epochs.entries import Entry, StateFile
 
 _FILES_PER_BASE: Final = 16
 _MOST_FILES: Final = 64
@@ -70,8 +70,11 @@ class Keeper(ABC):
         """Take over what is known of files."""
 
     @abstractmethod
-    def restore(self, batch: int) -> None:
-        """The state at the beginning of a batch, whoever wrote it, and among however many replicas."""
+    def restore(self, batch: int, since: int = 0) -> None:
+        """The state at the beginning of a batch, whoever wrote it, and among however many replicas.
+
+        It is known from epoch `since` on.
+        """
 
     @abstractmethod
     def commit(self, epoch: int) -> "list[StateFile]":
@@ -107,18 +110,55 @@ class Keeper(ABC):
 
 
 class MarkKeeper(Keeper):
-    """Where commits are epoch marks. A base is due when changes take as much room as it does."""
+    """Where commits are epoch marks. A base is due when changes take as much room as it does.
+
+    Keys may change hands at a mark. Their new owner has them when the entry of that epoch is in the log: all
+    that the old one knew is in files then, and no later epoch is under way.
+    """
 
     def _follow(self, before: "Keeper | None") -> None:  # noqa: ARG002 - it begins with a base
         self._base_bytes = self._changed_bytes = self._changes = 0
+        self.awaited: frozenset[int] = frozenset()
+        """Groups whose state is not here yet."""
+        self._since = 0
 
-    def restore(self, batch: int) -> None:  # noqa: ARG002 - the log knows
-        """From the newest entry: it is that of the end of the batch before."""
+    def restore(self, batch: int, since: int = 0) -> None:  # noqa: ARG002 - the log knows
+        """From the newest entry: that of the end of the batch before, or of the epoch in which keys moved."""
+        entry = self._newest()
+        if not self._drop():
+            return
+        if entry.epoch < since:
+            self._store.drop(self._groups)
+            self._await(self._groups, since)
+        else:
+            self._restore(entry.files, entry.pools.get(self._task, 0))
+
+    def move(self, replicas: int, epoch: int) -> None:
+        """Behind the mark of this epoch keys are divided among so many; files have all that is here."""
+        mine = even_table(1, replicas).groups_of(self._replica)
+        before, after = {*self._groups}, {*mine}
+        self._store.drop(before - after)
+        self._groups, self._replicas = mine, replicas
+        self._await(after - before, epoch)
+
+    def _await(self, groups: "Iterable[int]", epoch: int) -> None:
+        self.awaited, self._since = frozenset(groups), epoch
+
+    def look(self) -> bool:
+        """Take in what was waited for, if it is in the log; whether nothing is missing any more."""
+        entry = self._newest()
+        if entry.epoch < self._since:
+            return False
+        files, task = entry.files, self._task
+        self._store.take_in(self.awaited, restore(self._storage, files, task, self.awaited, self._adapter))
+        self.awaited = frozenset()
+        return True
+
+    def _newest(self) -> "Entry":
         entry = newest_entry(self._storage)
         if entry is None or entry.attempt != self._place.attempt:
             raise SupersededError(f"the log in {self._place.root} is another driver's now")
-        if self._drop():
-            self._restore(entry.files, entry.pools.get(self._task, 0))
+        return entry
 
     def commit(self, epoch: int) -> "list[StateFile]":
         """Nothing is removed: that is up to the driver."""
@@ -145,7 +185,7 @@ class StateKeeper(Keeper):
         self._sweeps_at: int | None = None
         """When nobody needs what replicas left behind that are no more; the first one looks after that."""
 
-    def restore(self, batch: int) -> None:
+    def restore(self, batch: int, since: int = 0) -> None:  # noqa: ARG002 - keys move at boundaries here
         """The state at the beginning of a batch, whoever wrote it, and among however many replicas.
 
         What the others write for this batch is not looked at, and they remove nothing yet of what is.

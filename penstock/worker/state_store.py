@@ -182,6 +182,17 @@ class StateStore:
         self._state.take_over(handed)
         self._set_alarms()
 
+    def drop(self, groups: Iterable[int]) -> None:
+        """Give groups away that are in files as they are."""
+        self._close_windows()
+        self._state.drop(groups)
+
+    def take_in(self, groups: Iterable[int], changes: Iterable[Change]) -> None:
+        """Own groups that another replica had, by what files have of them."""
+        self._close_windows()
+        self._state.own_more(groups)
+        self.apply(changes)
+
     @property
     def replicated(self) -> Mapping[str, PerReplica[Any]]:
         """The values that belong to the replica, by name."""

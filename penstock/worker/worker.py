@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +32,7 @@ from penstock.wire.frames import (
     Mark,
     at_frame,
     frame,
+    full_frame,
     read_data,
     read_mark,
 )
@@ -41,7 +43,7 @@ from penstock.worker.call_loop import CallLoop, waiting_loop
 from penstock.worker.chain import Chain
 from penstock.worker.control_line import ControlLine
 from penstock.worker.gauge import Gauge, is_timed
-from penstock.worker.intake import turn_to
+from penstock.worker.intake import Intake, turn_to
 from penstock.worker.lease import Lease, leave
 from penstock.worker.measurements import process_report
 from penstock.worker.outbox import Outbox
@@ -50,6 +52,7 @@ from penstock.worker.sending import Pace
 from penstock.worker.settling import Settling
 from penstock.worker.shipper import Shipper
 from penstock.worker.sourcing import Sourcing
+from penstock.worker.waiting import Waiting
 
 _ACK_IDLE_S = 0.05
 _ACK_EVERY = 64
@@ -58,6 +61,8 @@ _ACK_EVERY_BALANCED = 8
 _ACK_AT_ONCE_BYTES = 2048
 _MANY_BYTES = 256
 _CHAIN_CHECK_S = 0.1
+_STATE_CHECK_S = 0.005
+_STATE_CHECK_NS = 5_000_000
 _SWITCH_INTERVAL_S = 0.0005
 _PR_SET_TIMERSLACK = 29
 _TIMER_SLACK_NS = 1000
@@ -120,9 +125,15 @@ class Worker:
                 self._head.measured,
                 refuse=refuse,
                 before_mark=self._head.failures.flush,
+                after_mark=self._follow_mark,
             )
         self._marks = plan.state is not None and plan.state.marks
         self._epoch = order.epoch
+        self._passed = order.epoch
+        """The epoch by which keys are divided: what is sent now is behind its mark."""
+        self._waiting = Waiting(graph.streams)
+        self._told_full = False
+        self._looked_ns = 0
         self._unacknowledged = 0
         balanced = any(stream.balanced for stream in graph.streams if stream.receiver == order.task)
         self._ack_every = _ACK_EVERY_BALANCED if balanced else _ACK_EVERY
@@ -147,7 +158,7 @@ class Worker:
         """Batches, for ever; the control line or a closed channel ends the process."""
         self._head.context.batch = first.batch
         if self._sourcing is None:
-            self._head.take_state(first.switches.active[first.task])
+            self._take_state(first)
             self._head.open()
         self._shipper.start()
         self._line.start()
@@ -171,8 +182,7 @@ class Worker:
         self._epoch = order.epoch
         self._lay(order)
         if self._sourcing is None:
-            for runner in self._chain.runners:
-                runner.take_state(self._switches.active[runner.task.name])
+            self._take_state(order)
             last = self._run_task()
             position: dict[str, Any] = {}
         else:
@@ -186,6 +196,16 @@ class Worker:
             last = False
         self._end_batch(position, last=last)
 
+    def _take_state(self, order: StartOrder) -> None:
+        """Of the keys that are here behind the epoch of the order; they may have moved with it just now."""
+        switches = self._switches
+        for runner in self._chain.runners:
+            name = runner.task.name
+            rescale = switches.rescales.get(name)
+            since = rescale.epoch if rescale is not None and rescale.epoch <= order.epoch else 0
+            runner.take_state(switches.replicas(name, order.epoch), since)
+        self._waiting.begin(self._head.awaited)
+
     def _hear_of_driver(self, link: Link) -> None:
         if link.exchange is not None:  # the bridge has none before its first question was answered
             self._outbox.time.learn(link.exchange)
@@ -194,9 +214,10 @@ class Worker:
         """Take up the addresses of the batch, by the newest order that is known."""
         self._adopt(order.switches)
         with self._adopting:
+            self._passed = order.epoch
             for runner in self._chain.runners:
                 runner.context.batch = order.batch
-                runner.lay(self._switches)
+                runner.lay(self._switches, self._passed)
 
     def _adopt(self, switches: Switches) -> None:
         """Follow an order, unless a newer one came before it."""
@@ -205,7 +226,7 @@ class Worker:
                 return
             self._switches = switches
             for runner in self._chain.runners:
-                runner.adopt(switches)
+                runner.adopt(switches, self._passed)
             if self._sourcing is not None:
                 self._sourcing.sample(switches.sampling)
                 self._sourcing.paused = self._head.task.name in switches.paused
@@ -226,6 +247,7 @@ class Worker:
                     self._mark(read_mark(body))
                 elif kind == END:
                     last = bool(body[0])
+                    self._await_state()
                     self._work_off_batches()
                     self._finish_calls()
                     self._outbox.frames.apart()
@@ -245,12 +267,16 @@ class Worker:
                 if runner is not head:
                     runner.measured.chained_timer_ran(ran.own_ns)
         self._follow_chain()
+        if self._waiting:
+            self._look_for_state()
 
     def _wait(self) -> bool:
         """Wait for input, or for the next thing to do without any; False if none came."""
         calls = self._calls
         unfinished = self._unacknowledged or (calls is not None and calls.are_open)
         idle_s = _ACK_IDLE_S if unfinished else _CHAIN_CHECK_S if self._switches.chains else None
+        if self._waiting:
+            idle_s = _STATE_CHECK_S
         timers = [due_ns for runner in self._with_timers if (due_ns := runner.next_timer_ns) is not None]
         if not timers and calls is None:
             return self._inbox.wait_about(idle_s)
@@ -329,6 +355,8 @@ class Worker:
         else:
             if self._timed is not None:
                 self._timed.envelope(sequence)
+            if self._waiting:
+                envelope = self._sift(envelope, arrived_ns, len(data))
             intake.process(envelope, arrived_ns)
         if calls is None:
             outbox.finish_input(sequence)
@@ -378,8 +406,59 @@ class Worker:
             envelope.items[index], verdict.problem, self._graph.task(verdict.task).on_error
         )
 
+    def _sift(self, envelope: Envelope, arrived_ns: int, size: int) -> Envelope:
+        """What need not wait for state. What has to is acknowledged: if this worker dies, all go back."""
+        rest = self._waiting.sift(envelope, arrived_ns, size)
+        if self._waiting.is_full and not self._told_full:
+            self._told_full = True
+            self._outbox.send(full_frame(self._passed))
+        return envelope._replace(items=[], ids=None, tags=[], metadata=None) if rest is None else rest
+
+    def _look_for_state(self) -> None:
+        """From time to time: whether the state of keys has come that were another replica's."""
+        now_ns = time.monotonic_ns()
+        if now_ns - self._looked_ns < _STATE_CHECK_NS:
+            return
+        found = self._head.look_for_state()
+        self._looked_ns = time.monotonic_ns()
+        if found:
+            self._process_held()
+
+    def _await_state(self) -> None:
+        """What waits came before the mark, or the end, that is to be answered now."""
+        self._outbox.frames.apart()  # somebody may wait for it, and we for him
+        while self._waiting:
+            self._lease.check(time.monotonic_ns())
+            if self._head.look_for_state():
+                self._process_held()
+            else:
+                time.sleep(_STATE_CHECK_S)
+
+    def _process_held(self) -> None:
+        self._told_full = False
+        intake, outbox = self._intake, self._outbox
+        assert isinstance(intake, Intake), "tasks that take lists have no state of keys"
+        for envelope, arrived_ns in self._waiting.end():
+            useful_before_ns = outbox.task_time.go(time.monotonic_ns())
+            intake.process(envelope, arrived_ns)
+            useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
+            self._head.measured.envelope_done(envelope, arrived_ns, useful_ns)
+
+    def _follow_mark(self, mark: Mark) -> None:
+        """It is answered: what is sent from now on is behind it, and keys may have other owners there."""
+        if not mark.switches:
+            return
+        switches = msgspec.json.decode(mark.switches, type=Switches)
+        with self._adopting:
+            self._passed = mark.epoch
+        self._adopt(max(switches, self._switches, key=attrgetter("version")))
+        if self._sourcing is None and self._head.task.name in switches.rescales:
+            self._head.move(switches.replicas(self._head.task.name, mark.epoch), mark.epoch)
+            self._waiting.begin(self._head.awaited)
+
     def _mark(self, mark: Mark) -> None:
         """An epoch ends here: write down all that came before, say so, and go on."""
+        self._await_state()
         self._work_off_batches()
         self._finish_calls()
         self._outbox.begin_item(None, None)
@@ -394,6 +473,7 @@ class Worker:
         self._outbox.answer_mark(mark.sequence, mark.epoch, msgspec.json.encode(said))
         for runner in self._chain.runners:
             runner.marked()
+        self._follow_mark(mark)
 
     def _write_down(self, epoch: int) -> Marked:
         """Before a commit: what tasks have taken is safe or prepared, and what changed in state in files."""

@@ -126,6 +126,16 @@ def test_6_state_is_long_on_its_way(seed: int, limit: int, slow: str, graph: Gra
 
 
 @EXAMPLES
+@given(seeds, limits, slow, st.sampled_from([direct(12, 3), diamond(), forward_unit()]), st.booleans())
+def test_6_the_entry_of_an_epoch_hands_state_over(
+    seed: int, limit: int, slow: str, graph: Graph, also: bool
+) -> None:
+    """As the runtime does it: one move at a time, in an epoch that is never void."""
+    faults = ("rescale", "void", "lose", "kill", "boundary", "crash", "compact") if also else ("rescale",)
+    run(Setting(graph, 2, limit, ("rescale", *faults), 0.1, slow, by_entry=True), seed)
+
+
+@EXAMPLES
 @given(graphs(), seeds, slow)
 def test_7_two_drivers(graph: Graph, seed: int, slow: str) -> None:
     """test_log.py has every file operation of it."""

@@ -4,7 +4,7 @@ import struct
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -84,6 +84,24 @@ def test_a_full_store_lets_all_pass_and_the_epoch_is_void(spark: SparkSession) -
     assert aligned.given[5:] == [("mark", 2, True), (0, 3)]
 
 
+def test_where_keys_change_hands_nothing_passes_however_full_it_is(spark: SparkSession) -> None:
+    size = len(data(0, 0))
+    aligned = Aligned(spark, exact=True, limit=size)
+    aligned.java.moves(1)
+    aligned.arrive(mark(0, 1), data(0, 0))
+    assert not aligned.java.takeFull()
+    aligned.arrive(data(0, 1))
+    assert aligned.java.takeFull()
+    aligned.arrive(data(0, 2))
+    assert not aligned.java.takeFull(), "it is said once"
+    assert aligned.given == []
+    aligned.arrive(mark(1, 1), mark(2, 1))
+    assert aligned.given == [("mark", 1, True), (0, 0), (0, 1), (0, 2)]
+    aligned.arrive(mark(0, 2), data(0, 3), data(0, 4), data(0, 5), mark(1, 2), mark(2, 2))
+    assert aligned.given[4:] == [(0, 3), (0, 4), (0, 5), ("mark", 2, False)], "the next may be void again"
+    assert not aligned.java.takeFull()
+
+
 def test_a_channel_that_has_ended_counts_for_all_marks(spark: SparkSession) -> None:
     aligned = Aligned(spark, exact=True)
     aligned.arrive(mark(0, LAST), mark(1, 1), data(1, 0), mark(2, 1), mark(1, 3), mark(2, 3))
@@ -106,6 +124,8 @@ def test_an_unknown_channel_is_refused(spark: SparkSession) -> None:
     st.booleans(),
     st.sampled_from([0, 40, 100, PLENTY]),
 )
+@example([[0, 0, 0], [0, 0, 0], [3, 0, 0]], [], True, 100)  # a later mark was stored, too, when it was full
+@example([[0, 0, 0], [0, 0, 0], [0, 1, 0]], [], True, 0)
 def test_whatever_comes_in_whatever_order(
     spark: SparkSession, epochs: list[list[int]], turns: list[int], exact: bool, limit: int
 ) -> None:

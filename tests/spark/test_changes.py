@@ -2,14 +2,16 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 import penstock as ps
+from penstock import state
 from penstock.control.pools import Pool, pools_of
 from penstock.flow.layers import Layout, lay_out
-from penstock.spark.changes import change
-from penstock.wire.orders import Switches
-from penstock.wire.routes import routes
+from penstock.spark.changes import change, not_rescaled, rescaled, rescaling
+from penstock.wire.orders import Rescale, Switches
+from penstock.wire.routes import marked_streams, routes
 from tests.spark.items import Item, numbered
 
 
@@ -97,6 +99,73 @@ def test_replicas_of_a_task_that_receives_by_key_wait_for_the_boundary() -> None
     assert planned.at_boundary is not None
     assert planned.at_boundary[1].active["work"] == 4
     assert planned.at_boundary[0] == placed
+
+
+class OfKeys:
+    seen = state.value(0)
+
+    def process(self, item: Item, out: ps.Out[Item]) -> None:
+        out(item)
+
+
+class OfReplicas(OfKeys):
+    taken = state.per_replica(0, merge=max)
+
+
+def keyed(body: Any) -> Layout:
+    """numbers =by key=> work (1..16, pool 8) =forward=> more -> out"""
+    flow = ps.Flow("moved")
+    stream = flow.source(numbered(10), name="numbers").by_key(lambda item: item.index)
+    several = ps.elastic(1, 16, initial=2, pool=8)
+    make: Any = stream.map if body is same else stream.task
+    work = make(body, name="work", parallelism=several)
+    work.forward().map(same, name="more", parallelism=several).sink(lambda item: None, name="out")
+    return lay_out(flow.graph())
+
+
+def by_marks(placed: Layout) -> Switches:
+    return msgspec.structs.replace(settings(placed), marked=marked_streams(placed))
+
+
+def test_keys_with_state_change_hands_at_a_mark_where_there_are_marks() -> None:
+    placed = keyed(OfKeys)
+    assert change(placed, settings(placed), active={"work": 4}).at_mark is None, "there are none"
+    now = by_marks(placed)
+    planned = change(placed, now, active={"more": 4}, lifetimes_ms={"more->out": 1.0})
+    assert planned.at_boundary is None
+    assert planned.at_once == msgspec.structs.replace(now, lifetime_ms=now.lifetime_ms | {"more->out": 1.0})
+    assert planned.at_mark == msgspec.structs.replace(
+        planned.at_once, active={"numbers": 1, "work": 4, "more": 4, "out": 1}
+    )
+    assert change(placed, now, active={"work": 2}).at_mark is None, "nothing changes"
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [(OfReplicas, {}), (same, {}), (OfKeys, {"pools": {"work": 5}})],
+    ids=["values of replicas", "nothing to wait for", "another pool"],
+)
+def test_what_a_mark_cannot_move_waits_for_a_boundary(body: Any, wanted: dict[str, Any]) -> None:
+    placed = keyed(body)
+    planned = change(placed, by_marks(placed), active={"work": 4}, **wanted)
+    assert planned.at_mark is None
+    assert planned.at_boundary is not None
+    assert planned.at_boundary[1].active["work"] == 4
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_until_the_mark_is_over_all_replicas_are_there(count: int) -> None:
+    placed = keyed(OfKeys)
+    now = by_marks(placed)
+    then = change(placed, now, active={"work": count}).at_mark
+    assert then is not None
+    moving = rescaling(now, then, 7)
+    assert moving.active["work"] == max(2, count)
+    assert moving.rescales == {"work": Rescale(7, 2, count), "more": Rescale(7, 2, count)}
+    assert [moving.replicas("work", epoch) for epoch in (6, 7, 8)] == [2, count, count]
+    assert moving.replicas("out", 7) == 1
+    assert rescaled(moving) == then
+    assert not_rescaled(moving) == now
 
 
 def test_a_pool_that_shrinks_takes_replicas_along() -> None:

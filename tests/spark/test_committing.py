@@ -33,6 +33,8 @@ class Stages:
         self.over: list[tuple[int, bool]] = []
         self.ended = threading.Event()
         self.end = 0
+        self.reads = True
+        self.adopted = threading.Event()
         self._waiting: list[Done] = []
         self._epoch = 0
         self._lock = threading.Lock()
@@ -45,6 +47,13 @@ class Stages:
             self.orders.append((self._epoch, quiet))
             self._report(self._epoch, valid=self.valid(self._epoch), last=False)
             return self._epoch
+
+    def next_epoch(self) -> int:
+        with self._lock:
+            return 0 if self.end or not self.reads else self._epoch + 1
+
+    def await_adopted(self, timeout_ms: int) -> bool:
+        return self.adopted.wait(timeout_ms / 1000)
 
     def end_batch(self) -> None:
         with self._lock:
@@ -206,3 +215,46 @@ def test_a_driver_that_another_has_followed_commits_nothing_more(bed: Bed) -> No
     bed.begin()
     until(lambda: bed.committing.totals.count >= 1)
     assert bed.committing.problem is None, "another run begins anew"
+
+
+def test_an_epoch_in_which_keys_move_is_ordered_at_once_when_everybody_knows_of_it(bed: Bed) -> None:
+    bed.committing = Committing(cast("Bridge", bed.stages), 600.0, keep=2)
+    bed.begin()
+    told: list[int] = []
+    moving = bed.committing.move(told.append)
+    until(lambda: told == [1])
+    time.sleep(0.05)
+    assert bed.stages.orders == [], "some do not know yet"
+    assert not moving.over.is_set()
+    bed.stages.adopted.set()
+    assert moving.over.wait(10)
+    assert bed.stages.over == [(1, True)]
+    assert bed.newest().epoch == 1
+    assert not moving.withdraw(), "it is done"
+    assert bed.committing.moving is None
+    time.sleep(0.05)
+    assert bed.stages.orders == [(1, False)], "the next comes when it is time"
+
+
+def test_what_is_told_is_done_by_the_end_of_the_batch_if_that_comes_first(bed: Bed) -> None:
+    bed.committing = Committing(cast("Bridge", bed.stages), 600.0, keep=2)
+    bed.begin()
+    told: list[int] = []
+    moving = bed.committing.move(told.append)
+    until(lambda: told == [1])
+    bed.stages.end_batch()
+    assert moving.over.wait(10)
+    assert (bed.stages.orders, bed.stages.over) == ([], [(1, True)])
+
+
+def test_what_is_not_told_can_be_withdrawn(bed: Bed) -> None:
+    bed.stages.reads = False
+    bed.begin()
+    told: list[int] = []
+    moving = bed.committing.move(told.append)
+    time.sleep(0.05)
+    assert moving.withdraw()
+    bed.stages.reads = True
+    until(lambda: bed.committing.totals.count >= 2)
+    assert told == []
+    assert not moving.over.is_set()

@@ -82,6 +82,7 @@ class FakeLauncher:
 
     checkpoint = "there"
     is_resumable = True
+    committing = None
 
     def __init__(self, bridge: FakeBridge) -> None:
         self.bridge = bridge

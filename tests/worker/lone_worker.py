@@ -104,9 +104,18 @@ class LoneWorker:
         judged = b"".join(struct.pack("<II", item, len(json)) + json for item, json in told)
         self.send(wire.frame(wire.DATA, head + judged + envelope))
 
-    def mark(self, epoch: int, sequence: int = 0, *, quiet: bool = False, committed: int = 0) -> None:
+    def mark(
+        self,
+        epoch: int,
+        sequence: int = 0,
+        *,
+        quiet: bool = False,
+        committed: int = 0,
+        switches: Switches | None = None,
+    ) -> None:
         """A MARK frame."""
-        self.send(wire.mark_frame(wire.Mark(sequence, epoch, quiet, committed)))
+        json = b"" if switches is None else msgspec.json.encode(switches)
+        self.send(wire.mark_frame(wire.Mark(sequence, epoch, quiet, committed, json)))
 
     def end(self, *, last: bool = False) -> dict[str, Any]:
         """An END frame; the final report."""
@@ -146,12 +155,19 @@ class LoneWorker:
 
     def until(self, kind: int) -> dict[str, Any]:
         """Take in frames up to the first of a kind; its body if it is JSON."""
-        for seen, body in self._frames([self._data, self._control]):
-            if seen == kind:
-                if kind == wire.REPORT:
-                    return _report(body)
-                return dict(msgspec.json.decode(body)) if kind in (wire.ENDED, wire.FAILED) else {}
-        raise AssertionError
+        *_, (_, body) = self.frames_until(kind)
+        if kind == wire.REPORT:
+            return _report(body)
+        return dict(msgspec.json.decode(body)) if kind in (wire.ENDED, wire.FAILED) else {}
+
+    def frames_until(self, kind: int) -> list[tuple[int, bytes]]:
+        """Take in frames up to the first of a kind; all of them."""
+        taken = []
+        for frame in self._frames([self._data, self._control]):
+            taken.append(frame)
+            if frame[0] == kind:
+                break
+        return taken
 
     def next_report(self) -> dict[str, Any]:
         """The next one on the control channel; what the worker sends on its data channel waits."""

@@ -68,6 +68,9 @@ class Stage(Outlet):
         self.aside_marked: set[Channel] = set()
         self.buffer: list[Item] = []
         self.latest = -1
+        self.coming: set[int] = set()
+        self.coming_with = 0
+        self.waiting: list[Item] = []
         self.state = KeyedState([], group_of)
         if self.task.kind == "keyed":
             groups = tables[self.task.name].groups_of(self.replica)
@@ -173,6 +176,8 @@ class Stage(Outlet):
 
     def _coming(self, mark: Mark) -> set[StageKey]:
         """From whom state has to come that a mark gives to this replica."""
+        if self.world.setting.by_entry:
+            return set()
         arriving = self._moves(self.bridge_tables, mark)
         return {(self.task.name, move.giver) for move in arriving if move.taker == self.replica}
 
@@ -202,6 +207,8 @@ class Stage(Outlet):
 
     def can_work(self) -> bool:
         if self.frames or not self.sequence or not self.alive:
+            return False
+        if self.coming and isinstance(self.sequence[0].content, Mark) and self.world.rules.next_mark_waits:
             return False
         return self.running or isinstance(self.sequence[0].content, Item) or self.world.rules.idle_answers
 
@@ -245,7 +252,10 @@ class Stage(Outlet):
     def _item(self, item: Item, watermark: int) -> None:
         self.latest = max(self.latest, watermark)
         if self.task.kind == "keyed":
-            if item.time < self.latest:
+            if group_of(item.key) in self.coming and self.world.rules.moved_are_held:
+                self.waiting.append(item)
+                return
+            if item.time < self.latest and not self.world.setting.by_entry:
                 self.world.fail(f"{item} is late at {self.key}: event time is {self.latest}")
             known = self.state.get(item.key)
             if known is None:
@@ -264,13 +274,15 @@ class Stage(Outlet):
         self.latest = max(self.latest, given.watermark)
         leaving = self._moves(self.tables, mark) if self.task.kind == "keyed" else []
         handovers: list[Handover] = []
-        if not self.world.rules.log_before_hand_over:
+        if not self.world.rules.log_before_hand_over and not self.world.setting.by_entry:
             handovers = self._hand_over(leaving, mark)
         changes = self.state.take_changes()
         file = write_changes(
             self.world.storage, self.task.name, self.replica, self.attempt, mark.epoch, changes
         )
-        if self.world.rules.log_before_hand_over:
+        if self.world.setting.by_entry:
+            self._divide(leaving, mark)
+        elif self.world.rules.log_before_hand_over:
             handovers = self._hand_over(leaving, mark)
         handles = (self._prepare(mark.epoch),) if self.buffer else ()
         done = Done(mark.epoch, given.valid, None, (file,) if file else (), handles)
@@ -295,6 +307,29 @@ class Stage(Outlet):
             )
             for taker in sorted(takers)
         ]
+
+    # Where state is handed over by the entry of an epoch
+
+    def _divide(self, moved: list[Move], mark: Mark) -> None:
+        """What leaves is in files; what comes is in no entry yet."""
+        self.state.drop([g for move in moved if move.giver == self.replica for g in move.groups])
+        self.coming |= {g for move in moved if move.taker == self.replica for g in move.groups}
+        self.coming_with = mark.epoch
+
+    def can_read_entry(self) -> bool:
+        entry = self.world.driver.log.entry
+        is_there = entry.attempt == self.attempt and entry.epoch >= self.coming_with
+        return bool(self.coming) and self.alive and not self.frames and is_there
+
+    def read_entry(self) -> None:
+        """What another owner knew of groups, then the items that waited for it."""
+        entry = self.world.driver.log.entry
+        self.state.own_more(self.coming)
+        self.state.apply(restore(self.world.storage, entry.files, self.task.name, self.coming))
+        self.coming = set()
+        waiting, self.waiting = self.waiting, []
+        for item in waiting:
+            self._item(item, self.latest)
 
     def _prepare(self, epoch: int) -> Handle:
         handle = Handle(

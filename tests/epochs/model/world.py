@@ -52,6 +52,8 @@ class Setting:
     fault_rate: float = 0.02
     slow: str = "nothing"
     """What is seldom done: the steps of that name."""
+    by_entry: bool = False
+    """State that moves is read from the entry of its epoch, as the runtime does it, and not handed over."""
 
 
 class World:
@@ -187,6 +189,8 @@ class World:
         for stage in self.stages.values():
             if stage.can_work():
                 found.append((f"{stage.key[0]} works", stage.work))
+            if stage.can_read_entry():
+                found.append(("load", stage.read_entry))
         found += [("", partial(self._hear, n)) for n in range(len(self.orders))]
         found += [("load", partial(self._load, n)) for n in range(len(self.handovers))]
         return found + [("driver", step) for step in self._driver_steps()]
@@ -325,12 +329,14 @@ class World:
 
     def _happen_void(self, random: Random) -> None:
         """The driver has waited long enough."""
-        if self.driver.open is not None and not self.driver.open.last:
+        order = self.driver.open
+        if order is not None and not order.last and not (self.setting.by_entry and order.moves):
             self._void()
 
     def _happen_lose(self, random: Random) -> None:
         """An order does not reach its source; END is repeated."""
-        lost = [n for n, (_, order) in enumerate(self.orders) if not order.last]
+        kept = self.setting.by_entry
+        lost = [n for n, (_, order) in enumerate(self.orders) if not (order.last or (kept and order.moves))]
         if lost:
             self.orders.pop(pick(random, lost))
             self.lost_order = True

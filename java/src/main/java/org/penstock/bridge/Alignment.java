@@ -10,7 +10,8 @@ import java.util.Set;
 /**
  * The epoch marks before one task. Its channels are all that may ever send to it, (stream, sending replica). Where state depends
  * on the task, what follows a mark on one channel is stored until the mark is there on all, and then comes in its order; reading
- * never stops for it. When the store is full all pass, and the epoch is void here. Elsewhere marks are only counted.
+ * never stops for it. When the store is full all pass, and the epoch is void here; not so if keys change hands with the epoch:
+ * what came before their state could not be counted, so it says that it is full, and goes on storing. Elsewhere marks are only counted.
  * A mark stands for all smaller ones. It calls nobody; tests/epochs/model/stage.py has the same rules.
  */
 public final class Alignment {
@@ -31,6 +32,9 @@ public final class Alignment {
   private List<Stored> store = new ArrayList<>();
   private long storedBytes;
   private long epoch;
+  private long moving; // the epoch with which keys change hands
+  private boolean full;
+  private long toldFull; // the last epoch for which that was said
   private List<Step> steps = new ArrayList<>();
 
   /** `epoch` is the last one before; channels are numbers of `Envelopes.channel`. */
@@ -51,6 +55,18 @@ public final class Alignment {
     return all;
   }
 
+  /** Keys change hands with this epoch; known before any mark of it can come. */
+  public void moves(long epoch) {
+    moving = epoch;
+  }
+
+  /** Whether the store has become full since the last call, and nothing may pass. */
+  public boolean takeFull() {
+    boolean was = full;
+    full = false;
+    return was;
+  }
+
   /** What waits for a mark. */
   public long storedBytes() {
     return storedBytes;
@@ -64,9 +80,15 @@ public final class Alignment {
           "an envelope came by a channel that nobody knows: stream " + (channel >>> 16) + ", replica " + (channel & 0xFFFF));
     }
     boolean isMark = Envelopes.isMark(envelope);
-    if (blocks(last) && !isMark && storedBytes + envelope.length > limitBytes) {
+    while (blocks(last) && !isMark && storedBytes + envelope.length > limitBytes) {
+      if (last == moving) {
+        full |= toldFull != last;
+        toldFull = last;
+        break;
+      }
       passing.add(last);
       release();
+      last = marked.get(channel); // a later mark of it may have been stored
     }
     if (blocks(last)) {
       store.add(new Stored(envelope, arrivedNs));

@@ -225,6 +225,23 @@ final class Pump implements TaskHost.Unit {
   }
 
   @Override
+  public long moving() {
+    Orders now = agent.orders(run.id());
+    return now == null ? 0 : now.moving();
+  }
+
+  @Override
+  public String moves(long epoch) {
+    Orders now = agent.orders(run.id());
+    return now != null && now.moving() == epoch ? now.switches() : "";
+  }
+
+  @Override
+  public void full(TaskHost task) {
+    workers.report(Reports.full(task.task(), replica));
+  }
+
+  @Override
   public void marked(TaskHost task, long epoch, boolean valid, String said) throws IOException, InterruptedException {
     multicast(task, epoch);
     workers.report(Reports.done(task.task(), replica, pool, epoch, valid, false, said));

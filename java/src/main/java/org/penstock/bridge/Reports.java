@@ -21,6 +21,7 @@ public final class Reports {
 
   private static final int MOST = 20_000;
   private static final String DONE = "{\"done\":";
+  private static final String FULL = "{\"full\":";
   private static final String WORKER = "{\"worker\""; // totals: the next one says the same and more
   private static final String FOOTPRINT = "{\"footprint\"";
 
@@ -48,6 +49,15 @@ public final class Reports {
 
   static boolean isDone(String json) {
     return json.startsWith(DONE);
+  }
+
+  /** Before a replica more waits for the end of an epoch than should. */
+  static String full(String task, int replica) {
+    return FULL + Json.text(Map.of("task", task, "replica", replica)) + "}";
+  }
+
+  static boolean isFull(String json) {
+    return json.startsWith(FULL);
   }
 
   static String gone(long pid) {

@@ -46,7 +46,7 @@ public final class Run {
 
   Run(String id) {
     this.id = id;
-    this.orders = new Orders(id, 0, "{}", Map.of(), Set.of(), -1, -1, false, Epochs.NONE);
+    this.orders = new Orders(id, 0, "{}", Map.of(), Set.of(), -1, -1, false, Epochs.NONE, 0);
   }
 
   /** What is to be read, and the number of the first batch: one more than the last that the checkpoint knows. */
@@ -65,7 +65,7 @@ public final class Run {
     return source;
   }
 
-  /** New switches, as JSON for the workers; the bridge itself looks only at "active" and "chains". */
+  /** New switches, as JSON for the workers; the bridge itself looks only at "active", "chains" and "rescales". */
   public synchronized void publish(String json) {
     Map<String, Integer> active = new HashMap<>();
     Json.parse(json).get("active").properties().forEach(task -> active.put(task.getKey(), task.getValue().asInt()));
@@ -75,10 +75,14 @@ public final class Run {
         chained.add(chain.get(i).asText());
       }
     }
+    long moving = 0;
+    for (JsonNode rescale : Json.parse(json).path("rescales")) {
+      moving = Math.max(moving, rescale.get("epoch").asLong());
+    }
     orders =
         new Orders(
             id, orders.version() + 1, json, active, chained, batch, orders.endBatch(), orders.closing(),
-            orders.epochs());
+            orders.epochs(), moving);
   }
 
   public synchronized void setWidth(String column, int partitions) {
@@ -162,7 +166,7 @@ public final class Run {
     orders =
         new Orders(
             id, orders.version() + 1, orders.switches(), orders.active(), orders.chained(), batch, endBatch, closing,
-            epochs);
+            epochs, orders.moving());
   }
 
   /** From now on commits are marks; this is the last epoch that is committed. */
@@ -175,12 +179,27 @@ public final class Run {
   /** Has sources mark another epoch, if they read; its number, 0 if they do not. One that is open must be over first. */
   public synchronized long orderEpoch(boolean quiet) {
     Epochs now = orders.epochs();
-    if (flowing != batch || orders.endBatch() >= batch || now.ordered() > now.over()) {
+    if (nextEpoch() == 0) {
       return 0;
     }
     epoch++;
     order(orders.endBatch(), orders.closing(), new Epochs(now.before(), epoch, quiet, now.over(), now.committed()));
     return epoch;
+  }
+
+  /** The number that the next order has, unless the batch ends before it; 0 if nothing can be ordered now. */
+  public synchronized long nextEpoch() {
+    boolean isOpen = orders.epochs().ordered() > orders.epochs().over();
+    return flowing != batch || orders.endBatch() >= batch || isOpen ? 0 : epoch + 1;
+  }
+
+  /** Somewhere too much waits for the epoch that is open: sources wait for its end, too. */
+  private void quieten() {
+    Epochs now = orders.epochs();
+    if (now.ordered() > now.over() && !now.quiet()) {
+      order(
+          orders.endBatch(), orders.closing(), new Epochs(now.before(), now.ordered(), true, now.over(), now.committed()));
+    }
   }
 
   /** An epoch is committed, or void. A batch that ended with it may be followed by the next. */
@@ -305,6 +324,10 @@ public final class Run {
     if (Reports.isDone(json)) {
       dones.add(json);
       notifyAll();
+      return;
+    }
+    if (Reports.isFull(json)) {
+      quieten();
       return;
     }
     reports.add(new Said(executor, json));

@@ -3,7 +3,6 @@ package org.penstock.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -55,6 +54,15 @@ final class TaskHost {
 
     /** A worker wants to run these tasks itself, once their own workers have ended. */
     void join(WorkerProcess head, JsonNode tasks);
+
+    /** The epoch with which keys change hands, 0 if they do not. */
+    long moving();
+
+    /** The switches that say so, for the mark of that epoch; empty for that of another. */
+    String moves(long epoch);
+
+    /** More waits before the task for the end of an epoch than should: sources are to wait, too. */
+    void full(TaskHost task);
 
     /** The task has written down all before a mark; `said` is what its worker says of it, null without one. */
     void marked(TaskHost task, long epoch, boolean valid, String said) throws IOException, InterruptedException;
@@ -128,11 +136,13 @@ final class TaskHost {
       if (now.ordered() > ordered) {
         ordered = now.ordered();
         quiet = now.quiet() ? ordered : 0;
-        write(Wire.mark(0, ordered, now.quiet(), now.committed()));
+        write(Wire.mark(0, ordered, now.quiet(), now.committed(), unit.moves(ordered)));
+      } else if (now.quiet() && quiet == 0 && now.over() < ordered) { // it has become so since
+        quiet = ordered;
+        write(Wire.ofEpoch(Wire.WAIT, quiet));
       }
       if (quiet > 0 && now.over() >= quiet) {
-        ByteBuffer epoch = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(0, quiet);
-        write(Wire.frame(Wire.GO, epoch.array()));
+        write(Wire.ofEpoch(Wire.GO, quiet));
         quiet = 0;
       }
     } finally {
@@ -213,12 +223,16 @@ final class TaskHost {
       return;
     }
     synchronized (alignment) { // those of one channel come by one thread, but a task may have several
+      alignment.moves(unit.moving());
       for (Alignment.Step step : alignment.arrive(envelopes, arrivedNs)) {
         if (step.epoch() > 0) {
           mark(step.epoch(), step.valid());
         } else {
           give(step.envelopes(), step.arrivedNs());
         }
+      }
+      if (alignment.takeFull()) {
+        unit.full(this);
       }
     }
   }
@@ -236,7 +250,7 @@ final class TaskHost {
       if (life.hasWorker()) {
         given.put(epoch, valid);
         unmarked = false;
-        write(unacknowledged.giveMark(epoch));
+        write(unacknowledged.giveMark(epoch, unit.moves(epoch)));
         return;
       }
       answered = epoch;
@@ -401,6 +415,7 @@ final class TaskHost {
       case Wire.ACK -> acknowledge(body);
       case Wire.JOIN -> unit.join(from, Json.parse(text(body)));
       case Wire.MARKED -> marked(body);
+      case Wire.FULL -> unit.full(this);
       case Wire.AT -> unacknowledged.at(body.getLong(), body.getInt());
       case Wire.FAILED -> {
         unit.fail(text(body));
@@ -511,7 +526,7 @@ final class TaskHost {
       Life.Action action = life.on(Life.Event.DIED);
       start();
       if (ordered > answered) { // a source: its successor marks in its place
-        write(Wire.mark(0, ordered, quiet > 0, 0));
+        write(Wire.mark(0, ordered, quiet > 0, 0, unit.moves(ordered)));
       }
       for (ByteBuffer frame : unacknowledged.again()) {
         write(frame);

@@ -68,11 +68,11 @@ public final class Unacknowledged {
     return frame(entry, false);
   }
 
-  /** Notes a mark, which has its place among the envelopes, and returns its frame. */
-  public synchronized ByteBuffer giveMark(long epoch) {
+  /** Notes a mark, which has its place among the envelopes, and returns its frame; `switches` are as in `Wire.MARK`. */
+  public synchronized ByteBuffer giveMark(long epoch, String switches) {
     Entry entry = new Entry(++lastSequence, 0, new byte[0], epoch);
     open.add(entry);
-    return frame(entry, false);
+    return Wire.mark(entry.sequence, epoch, false, 0, switches);
   }
 
   /** Everything up to this sequence is done with; returns whether that was news. */
@@ -180,7 +180,7 @@ public final class Unacknowledged {
 
   private static ByteBuffer frame(Entry entry, boolean careful) {
     if (entry.epoch > 0) {
-      return Wire.mark(entry.sequence, entry.epoch, false, 0);
+      return Wire.mark(entry.sequence, entry.epoch, false, 0, ""); // who has a successor has to do with no moves
     }
     int body = 8 + 8 + 1 + 4 + 2 + entry.envelope.length;
     for (byte[] verdict : entry.verdicts.values()) {

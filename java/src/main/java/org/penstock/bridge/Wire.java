@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.ReadableByteChannel;
+import java.nio.charset.StandardCharsets;
 
 /**
  * The frames between a bridge and a Python worker: u32 length (of what follows), u8 kind, body; little endian.
@@ -19,7 +20,9 @@ public final class Wire {
   // A verdict on an item that is put aside: u32 item, u32 length, JSON.
   public static final byte END = 3; // u8 last: flush everything and answer ENDED
   public static final byte MARK = 4; // i64 sequence, i64 epoch, u8 quiet, i64 committed: write it all down and answer MARKED
+  // JSON follows if keys change hands with the mark: the switches that say so.
   public static final byte GO = 8; // i64 epoch: it is over, a source that was quiet reads on
+  public static final byte WAIT = 9; // i64 epoch: a source is to be quiet until it is over
 
   /** Bridge to worker, control channel. */
   public static final byte SWITCHES = 5; // JSON
@@ -35,6 +38,8 @@ public final class Wire {
   public static final byte AT = 20; // i64 sequence, u32 item: all before it is shipped, now comes this one (careful mode only)
 
   public static final byte MARKED = 24; // i64 acknowledged, i64 epoch, JSON: all before the mark is shipped and written down
+
+  public static final byte FULL = 25; // i64 epoch: too much waits for state that comes when it is over
 
   public static final byte JOIN = 22; // JSON: tasks that this worker will run itself; end their workers
 
@@ -56,10 +61,15 @@ public final class Wire {
     return frame.flip();
   }
 
-  static ByteBuffer mark(long sequence, long epoch, boolean quiet, long committed) {
-    ByteBuffer body = ByteBuffer.allocate(25).order(ByteOrder.LITTLE_ENDIAN);
-    body.putLong(sequence).putLong(epoch).put((byte) (quiet ? 1 : 0)).putLong(committed);
+  static ByteBuffer mark(long sequence, long epoch, boolean quiet, long committed, String switches) {
+    byte[] json = switches.getBytes(StandardCharsets.UTF_8);
+    ByteBuffer body = ByteBuffer.allocate(25 + json.length).order(ByteOrder.LITTLE_ENDIAN);
+    body.putLong(sequence).putLong(epoch).put((byte) (quiet ? 1 : 0)).putLong(committed).put(json);
     return frame(MARK, body.array());
+  }
+
+  static ByteBuffer ofEpoch(byte kind, long epoch) {
+    return frame(kind, ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(0, epoch).array());
   }
 
   /** Reads whole frames from a blocking channel through one buffer. */

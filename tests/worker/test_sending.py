@@ -59,15 +59,17 @@ def test_whoever_takes_single_frames_gets_them() -> None:
     assert sent.calls == [b"a"]
 
 
+def is_quick_after(pace: Pace, useful_ns: int) -> bool:
+    for _ in range(256):
+        pace.took(useful_ns)
+    return pace.is_quick
+
+
 def test_only_a_quick_task_lets_results_wait() -> None:
     pace = Pace()
     assert not pace.is_quick, "nobody knows it yet"
-    for _ in range(256):
-        pace.took(QUICK_NS)
-    assert pace.is_quick
-    for _ in range(256):
-        pace.took(SLOW_NS)
-    assert not pace.is_quick
+    assert is_quick_after(pace, QUICK_NS)
+    assert not is_quick_after(pace, SLOW_NS)
 
 
 def test_results_wait_for_a_moment() -> None:

@@ -59,9 +59,28 @@ def consumed(broker: KafkaBroker, topic: str, partitions: int = 1) -> list[Any]:
     return found
 
 
-def _consumer(broker: KafkaBroker) -> Any:
+def seen(broker: KafkaBroker, topic: str, partitions: int = 1, *, committed: bool = True) -> list[Any]:
+    """What readers find now, one partition after the other: what is `committed`, or all that was sent."""
+    from confluent_kafka import TopicPartition
+
+    level = "read_committed" if committed else "read_uncommitted"
+    more: dict[str, str | int | bool]
+    more = {"isolation.level": level, "enable.partition.eof": True, "fetch.wait.max.ms": 10}
+    consumer = _consumer(broker, more)
+    found: list[Any] = []
+    for number in range(partitions):
+        consumer.assign([TopicPartition(topic, number, 0)])
+        while (message := consumer.poll(10)) is not None and message.error() is None:
+            found.append(message)
+        assert message is not None, "the end did not come"
+        assert message.error().code() == message.error()._PARTITION_EOF, message.error()
+    consumer.close()
+    return found
+
+
+def _consumer(broker: KafkaBroker, more: Mapping[str, str | int | bool] | None = None) -> Any:
     """What one commits by itself, `close` waits for: a minute if the broker that keeps it was stopped."""
     from confluent_kafka import Consumer
 
     settings = {"bootstrap.servers": broker.servers, "group.id": "tests", "enable.auto.commit": False}
-    return Consumer(settings)
+    return Consumer({**settings, **(more or {})})

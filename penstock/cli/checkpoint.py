@@ -18,6 +18,7 @@ from penstock.epochs.checking import check as check_files
 from penstock.epochs.commits import Commit, commits_of, keys_of, storage_of, usable_commits
 from penstock.epochs.copying import ASIDE, copy_checkpoint
 from penstock.epochs.errors import LogError
+from penstock.epochs.retention import retain
 from penstock.flow.errors import FlowError
 from penstock.sizes import format_size
 from penstock.spark.hold_by_lock import LockHold
@@ -48,7 +49,7 @@ def list_commits(
         console = Console()
         console.print(_table(rows))
         if not usable or usable[-1] is not known[-1]:
-            raise FlowError(f"the newest commit, {known[-1].batch}, cannot be used: {known[-1].problem}")
+            raise FlowError(f"the newest commit, {known[-1].number}, cannot be used: {known[-1].problem}")
         for aside in _asides(checkpoint):
             console.print(f"put aside: {aside}", soft_wrap=True, highlight=False)
 
@@ -63,7 +64,7 @@ def check(checkpoint: Place) -> None:
             raise FlowError(str(refused)) from None
     for problem in found.problems:
         typer.echo(problem)
-    whole = ", ".join(str(commit.batch) for commit in found.commits) or "none"
+    whole = ", ".join(str(commit.number) for commit in found.commits) or "none"
     typer.echo(f"commits that are whole: {whole}")
     if found.unused:
         typer.echo(f"files that no commit needs: {len(found.unused)} (a start, or prune, removes them)")
@@ -76,7 +77,7 @@ def copy(
     checkpoint: Place,
     target: Annotated[Path, typer.Argument(help="A directory that is not there yet.")],
     commit: Annotated[
-        int | None, typer.Option(metavar="BATCH", help="The last commit to copy; the newest if left out.")
+        int | None, typer.Option(metavar="NUMBER", help="The last commit to copy; the newest if left out.")
     ] = None,
 ) -> None:
     """Copy a checkpoint, also while its flow runs: completely, or not at all."""
@@ -108,7 +109,7 @@ def prune(
             raise FlowError(str(problem)) from None
         finally:
             hold.release()
-    left = ", ".join(str(commit.batch) for commit in usable_commits(checkpoint))
+    left = ", ".join(str(commit.number) for commit in usable_commits(checkpoint))
     freed = before - _bytes_in(checkpoint)
     typer.echo(f"commits that are left: {left}; {format_size(freed)} are free again")
 
@@ -118,13 +119,18 @@ def _prune(checkpoint: Path, keep: int) -> None:
     newest = known[-1]
     if newest.problem is not None:
         raise LogError(
-            f"the newest commit, {newest.batch}, cannot be used, so nothing is removed: {newest.problem}"
+            f"the newest commit, {newest.number}, cannot be used, so nothing is removed: {newest.problem}"
         )
     kept = [commit for commit in known if commit.problem is None][-keep:]
     storage = storage_of(checkpoint)
+    if newest.is_marked:
+        states = [commit.state for commit in kept if commit.state is not None]
+        origins = [state.origin for state in states if state.origin is not None]
+        retain(storage, origins, [state.entry for state in states], is_still=True)
+        return
     if storage.names("log"):
-        keep_commits(storage, [epoch_of(commit.batch) for commit in kept], is_still=True)
-    remove_earlier(checkpoint, kept[0].batch - 1)  # Spark looks at the one before its last, too
+        keep_commits(storage, [epoch_of(commit.number) for commit in kept], is_still=True)
+    remove_earlier(checkpoint, kept[0].number - 1)  # Spark looks at the one before its last, too
 
 
 def _asides(checkpoint: Path) -> list[Path]:
@@ -141,19 +147,20 @@ def _bytes_in(checkpoint: Path) -> int:
 
 
 def _table(rows: list[tuple[Commit, dict[str, int]]]) -> Table:
-    table = Table(title="commits, by the number of their batch")
+    kind = "epoch" if rows and rows[0][0].is_marked else "batch"
+    table = Table(title=f"commits, by the number of their {kind}")
     for column in ("commit", "time", "state", "tasks with state", "keys"):
         table.add_column(column, justify="right" if column in ("commit", "state", "keys") else "left")
     for commit, keys in rows:
         tasks = ", ".join(f"{task} x {replicas}" for task, replicas in commit.replicas.items())
         size = format_size(commit.size)
-        table.add_row(str(commit.batch), _time(commit), size, tasks or "none", f"{sum(keys.values()):,}")
+        table.add_row(str(commit.number), _time(commit), size, tasks or "none", f"{sum(keys.values()):,}")
     return table
 
 
 def _row(commit: Commit, keys: dict[str, int]) -> dict[str, object]:
     tasks = {name: {"replicas": count, "keys": keys[name]} for name, count in commit.replicas.items()}
-    return {"commit": commit.batch, "time": _time(commit), "bytes": commit.size, "tasks": tasks}
+    return {"commit": commit.number, "time": _time(commit), "bytes": commit.size, "tasks": tasks}
 
 
 def _time(commit: Commit) -> str:

@@ -48,7 +48,7 @@ def command(
     from_commit: Annotated[
         int | None,
         typer.Option(
-            metavar="BATCH",
+            metavar="NUMBER",
             help="Start from an older commit, see `penstock checkpoint list`; later ones are put aside.",
         ),
     ] = None,

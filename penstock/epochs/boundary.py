@@ -9,6 +9,7 @@ state of epoch e is that of the newest entry which is not later than e, with the
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -27,6 +28,8 @@ IN_CHECKPOINT = "epochs"
 """The directory of a checkpoint that has the state of tasks."""
 
 PARTS = "parts"
+PREPARED = "prepared"
+"""Where sinks put what they prepare, if they have no better place."""
 PART_VERSION = 1
 _TASKS: Final = "tasks"
 KEEP: Final = 3
@@ -71,7 +74,12 @@ class Place(msgspec.Struct, frozen=True):
     @property
     def attempt_name(self) -> str | None:
         """What sinks call the attempt: no two checkpoints have one in common. None without epoch marks."""
-        return f"{self.checkpoint}-{self.attempt:08d}" if self.marks else None
+        return attempt_name(self.checkpoint, self.attempt) if self.marks else None
+
+    @property
+    def prepared_in(self) -> Path | None:
+        """Where sinks may put what they prepare. None without epoch marks."""
+        return Path(self.root) / PREPARED if self.marks else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,11 @@ class StateAt:
     origin: int | None
     """The index of the entry with which its attempt began; None before the first."""
     parts: tuple[str, ...]
+
+
+def attempt_name(checkpoint: str, attempt: int) -> str:
+    """Of a checkpoint that has that name."""
+    return f"{checkpoint}-{attempt:08d}"
 
 
 def epoch_of(batch: int) -> int:

@@ -44,7 +44,7 @@ def check(checkpoint: Path) -> Checked:
         elif commit.problem is None:
             problems += found
         elif commit.state is not None or commit is known[-1]:  # else it is not kept any more
-            problems.append(f"commit {commit.batch} cannot be used: {commit.problem}")
+            problems.append(f"commit {commit.number} cannot be used: {commit.problem}")
     problems += [problem for problem in _unreadable(storage) if problem not in problems]
     needed = {name for commit in known for name in commit.needs} | _of_newest_entry(storage)
     there = [name for directory in (PARTS, STATE_DIRECTORY) for name in storage.names(directory)]

@@ -8,8 +8,8 @@ from pathlib import Path
 from penstock.epochs.batches import COMMITS, OFFSETS, committed_batches, positions_problem
 from penstock.epochs.boundary import IN_CHECKPOINT, StateAt, epoch_of, state_at
 from penstock.epochs.errors import LogError
-from penstock.epochs.log import name_of
-from penstock.epochs.marks import marked_entry
+from penstock.epochs.log import indices, name_of, read_entry
+from penstock.epochs.marks import is_marked, marked_entry
 from penstock.epochs.retention import missing
 from penstock.epochs.state import Change
 from penstock.epochs.state_files import restore
@@ -19,13 +19,18 @@ from penstock.wire.keys import KEY_GROUPS
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A batch that Spark has committed; `state` is None where no task of the flow had any."""
+    """A batch that Spark has committed, or an epoch that a mark ended, by its number.
 
-    batch: int
+    `state` is None where no task of the flow had any.
+    """
+
+    number: int
     time_s: float
     state: StateAt | None
     problem: str | None
     """Why a flow cannot start from it, in words."""
+    is_marked: bool = False
+    """Whether the number is that of an epoch."""
 
     @property
     def replicas(self) -> dict[str, int]:
@@ -52,16 +57,16 @@ def storage_of(checkpoint: Path) -> LocalStorage:
 
 
 def commits_of(checkpoint: Path) -> list[Commit]:
-    """All that Spark knows of, in order. Those whose files went long ago have a problem."""
+    """All that Spark, or a log of epoch marks, knows of, in order.
+
+    Those whose files went long ago have a problem.
+    """
+    storage = storage_of(checkpoint)
+    if marked_entry(storage) is not None:
+        return _marked(checkpoint, storage)
     batches = committed_batches(checkpoint)
-    if marked_entry(storage_of(checkpoint)) is not None:
-        raise LogError(
-            f"the commits of {checkpoint} are epoch marks, of which only the newest can be used, by a start;"
-            " `penstock state` shows it"
-        )
     if not batches:
         raise LogError(f"{checkpoint} has no commit: it is no checkpoint, or nothing was committed there yet")
-    storage = storage_of(checkpoint)
     has_state = bool(storage.names("log"))
     return [_commit(checkpoint, batch, storage if has_state else None) for batch in batches]
 
@@ -71,15 +76,15 @@ def usable_commits(checkpoint: Path) -> list[Commit]:
     return [commit for commit in commits_of(checkpoint) if commit.problem is None]
 
 
-def find_commit(checkpoint: Path, batch: int) -> Commit:
-    """The commit of a batch; a `LogError` that names the others if a flow cannot start from it."""
+def find_commit(checkpoint: Path, number: int) -> Commit:
+    """The commit of that number; a `LogError` that names the others if a flow cannot start from it."""
     known = commits_of(checkpoint)
-    found = next((commit for commit in known if commit.batch == batch), None)
+    found = next((commit for commit in known if commit.number == number), None)
     if found is not None and found.problem is None:
         return found
     why = "it is not there" if found is None else found.problem
-    usable = ", ".join(str(commit.batch) for commit in known if commit.problem is None) or "none"
-    raise LogError(f"{checkpoint} has no commit {batch} to start from: {why}; there are {usable}")
+    usable = ", ".join(str(commit.number) for commit in known if commit.problem is None) or "none"
+    raise LogError(f"{checkpoint} has no commit {number} to start from: {why}; there are {usable}")
 
 
 def keys_of(checkpoint: Path, commit: Commit) -> dict[str, int]:
@@ -95,6 +100,29 @@ def _keys(changes: Iterable[Change]) -> set[Hashable]:
     for change in changes:
         alive[change.key] = change.value is not None
     return {pickle.loads(entry)[1] for entry, is_alive in alive.items() if is_alive}
+
+
+def _marked(checkpoint: Path, storage: LocalStorage) -> list[Commit]:
+    """By epoch, of each the newest entry: one is written again when its output is committed, or at a start.
+
+    A fence is no commit: what it has is that of the one before, or its attempt has gone back.
+    """
+    found: dict[int, Commit] = {}
+    for index in indices(storage):
+        try:
+            time_s = (checkpoint / IN_CHECKPOINT / name_of(index)).stat().st_mtime
+            entry = read_entry(storage, index)
+        except (LogError, FileNotFoundError):
+            continue  # it is told where all files are looked at, or has just been removed
+        if entry is None or entry.kind != "commit" or not is_marked(entry):
+            continue
+        gone = missing(storage, entry)
+        problem = f"{gone[0]} is missing, though the commit names it; restore it" if gone else None
+        commit = Commit(entry.epoch, time_s, StateAt(entry, index, ()), problem, is_marked=True)
+        found[entry.epoch] = commit
+    if not found:
+        raise LogError(f"{checkpoint} has no commit that is whole: a start would say why")
+    return [found[epoch] for epoch in sorted(found)]
 
 
 def _commit(checkpoint: Path, batch: int, storage: LocalStorage | None) -> Commit:

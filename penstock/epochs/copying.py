@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from penstock.epochs.batches import COMMITS, OFFSETS, committed_batches, files_of, remove_later
+from penstock.epochs.batches import COMMITS, OFFSETS, files_of, remove_later
 from penstock.epochs.boundary import IN_CHECKPOINT
 from penstock.epochs.commits import Commit, commits_of, find_commit, storage_of, usable_commits
 from penstock.epochs.errors import LogError
 from penstock.epochs.log import indices, name_of
+from penstock.epochs.marks import become_another, go_back_to, marked_entry
 
 ASIDE: Final = "aside"
 _TRIES: Final = 5
@@ -29,43 +30,54 @@ def copy_checkpoint(checkpoint: Path, target: Path, *, commit: int | None = None
     if target.exists():
         raise LogError(f"{target} is there already; give a directory that is not")
     for tried in range(1, _TRIES + 1):
-        newest = find_commit(checkpoint, commits_of(checkpoint)[-1].batch if commit is None else commit)
-        chosen = [found for found in usable_commits(checkpoint) if found.batch <= newest.batch]
+        newest = find_commit(checkpoint, commits_of(checkpoint)[-1].number if commit is None else commit)
+        chosen = [found for found in usable_commits(checkpoint) if found.number <= newest.number]
         try:
             _copy(checkpoint, target, _files(checkpoint, chosen), linked=False)
         except FileNotFoundError as problem:
             if tried == _TRIES:
                 raise LogError(f"{problem.filename} is missing; was it removed meanwhile?") from None
             continue
-        return [found.batch for found in chosen]
+        return [found.number for found in chosen]
     raise AssertionError("the last try returns or raises")
 
 
-def go_back(checkpoint: Path, batch: int) -> Path | None:
+def go_back(checkpoint: Path, number: int) -> Path | None:
     """Make a commit the last one; where the later ones are now, a checkpoint of its own. None: it was last.
 
     Nobody else may use the checkpoint meanwhile. Should this end half way, the commits that are still there
     are whole, and what was put aside is complete or not there.
     """
-    find_commit(checkpoint, batch)
-    later = [known for known in committed_batches(checkpoint) if known > batch]
+    chosen = find_commit(checkpoint, number)
+    known = commits_of(checkpoint)
+    later = [commit.number for commit in known if commit.number > number]
     if not later:
         return None
-    aside = _free_name(checkpoint / ASIDE / f"batches-{later[0]}-to-{later[-1]}")
-    _copy(checkpoint, aside, _files(checkpoint, commits_of(checkpoint)), linked=True)
-    remove_later(checkpoint, batch)
+    kind = "epochs" if chosen.is_marked else "batches"
+    aside = _free_name(checkpoint / ASIDE / f"{kind}-{later[0]}-to-{later[-1]}")
+    _copy(checkpoint, aside, _files(checkpoint, known), linked=True)
+    if chosen.is_marked:
+        assert chosen.state is not None, "it is made of an entry"
+        assert chosen.state.origin is not None, "it is made of an entry"
+        go_back_to(storage_of(checkpoint), chosen.state.origin)
+    else:
+        remove_later(checkpoint, number)
     return aside
 
 
 def _files(checkpoint: Path, commits: Iterable[Commit]) -> Iterator[str]:
     """Names of all files of a checkpoint that these commits need, Spark's last."""
     chosen, storage = [*commits], storage_of(checkpoint)
+    if chosen[-1].is_marked:
+        needed = dict.fromkeys(name for commit in chosen for name in commit.needs)
+        yield from (f"{IN_CHECKPOINT}/{name}" for name in needed)
+        return
     yield from (name for name in ("metadata", ".metadata.crc") if (checkpoint / name).exists())
     names = [name for commit in chosen for name in commit.needs]
     # All entries: attempts are numbered by the newest, and those before say whose the parts are.
     names += [name_of(index) for index in indices(storage)]
     yield from dict.fromkeys(f"{IN_CHECKPOINT}/{name}" for name in names)
-    batches = {commit.batch for commit in chosen}
+    batches = {commit.number for commit in chosen}
     for directory, wanted in (
         (OFFSETS, batches | {batch - 1 for batch in batches}),
         (COMMITS, batches),
@@ -88,6 +100,8 @@ def _copy(checkpoint: Path, target: Path, names: Iterable[str], *, linked: bool)
             else:
                 shutil.copy2(checkpoint / name, file)
                 _sync(file)
+        if marked_entry(storage_of(made)) is not None:
+            become_another(storage_of(made))
         for directory in (made, *(path for path in made.rglob("*") if path.is_dir())):
             _sync(directory)
         made.rename(target)

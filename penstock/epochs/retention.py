@@ -15,14 +15,22 @@ STATE_DIRECTORY = "state"
 
 
 def collect(log: Log, *, keep: int, in_hand: Collection[str] = ()) -> list[str]:
-    """Delete what is no longer needed when the last `keep` entries are kept; the names, for the log."""
+    """Delete what is no longer needed when the last `keep` commits are kept; the names, for the log."""
     known = indices(log.storage)
-    kept = [index for index in known if index <= log.index][-keep:]
-    entries = [entry for entry in (read_entry(log.storage, index) for index in kept) if entry is not None]
-    if len(entries) < len(kept) or log.index not in kept:
+    if log.index not in known:
         return []  # somebody else collects: another driver has gone on, and what it has reached is not known
-    reached = {file.name for entry in entries for file in entry.files}
-    gone = [name_of(index) for index in known if index < kept[0]]
+    oldest, reached, epochs = log.index, set[str](), set[int]()
+    for index in reversed(known[: known.index(log.index) + 1]):
+        entry = read_entry(log.storage, index)
+        if entry is None:
+            return []
+        oldest = index
+        reached.update(file.name for file in entry.files)
+        if entry.kind == "commit":  # an epoch may have several entries
+            epochs.add(entry.epoch)
+        if len(epochs) == keep:
+            break
+    gone = [name_of(index) for index in known if index < oldest]
     gone += [
         name
         for name in sorted(log.storage.names(STATE_DIRECTORY))

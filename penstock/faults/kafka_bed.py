@@ -24,7 +24,7 @@ from penstock.faults.bed import END_S, HELD_S, SETTLES_S, WARM_ITEMS, Bed
 from penstock.faults.items import unchanged
 from penstock.faults.row import Outcome
 from penstock.faults.victims import wait_until
-from penstock.io.kafka_sink import ID_HEADER
+from penstock.io.kafka_records import ID_HEADER
 from penstock.spark.job import Job
 from penstock.testing.arrivals import Entries
 from penstock.testing.kafka_broker import KafkaBroker

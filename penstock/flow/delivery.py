@@ -1,13 +1,30 @@
 """How often what a flow puts out is there, by what its sinks offer."""
 
+from penstock.flow.errors import FlowError
 from penstock.flow.graph import Graph, Task
 
 
 def is_transactional(task: Task) -> bool:
-    """Whether a sink prepares what it was given and commits it later (`penstock.io.TransactionalSink`)."""
-    return task.kind == "sink" and all(
-        callable(getattr(task.body, name, None)) for name in ("prepare", "commit")
-    )
+    """Whether a sink prepares what it was given and it is committed later (`penstock.io.TransactionalSink`).
+
+    The driver asks it for what commits, or to commit.
+    """
+    return task.kind == "sink" and _has(task, "prepare") and (_has(task, "commit") or _has(task, "committer"))
+
+
+def needs_marks(task: Task) -> bool:
+    """Whether a sink can do nothing where commits are boundaries."""
+    return getattr(task.body, "needs_marks", False) is True
+
+
+def refuse_without_marks(graph: Graph) -> None:
+    """Commits are boundaries: not for sinks that need epoch marks."""
+    for task in graph.tasks:
+        if needs_marks(task):
+            raise FlowError(
+                f'sink "{task.name}" of flow "{graph.name}" has exactly_once=True, which needs commits by'
+                " epoch marks: run the flow with marks=True, or leave exactly_once out"
+            )
 
 
 def delivery_in_words(graph: Graph) -> list[str]:
@@ -19,9 +36,15 @@ def _words(graph: Graph, task: Task) -> str:
     is_by_id = getattr(task.body, "by_id", False) is True
     if is_transactional(task) and is_by_id:
         return "has every item exactly once"
+    if needs_marks(task):
+        return "has every item exactly once, and needs marks=True"
     if is_transactional(task):
         return "has every item exactly once with marks=True, else at least once"
     if is_by_id:
         return "is given every item at least once, and can tell by the id what comes again"
     told = ", with the same id each time" if graph.ids else ""
     return f"is given every item at least once{told}"
+
+
+def _has(task: Task, method: str) -> bool:
+    return callable(getattr(task.body, method, None))

@@ -5,13 +5,18 @@ from penstock.io.dedup import DedupJsonl, dedup_jsonl
 from penstock.io.jsonl import Jsonl, jsonl
 from penstock.io.kafka_client import KafkaError
 from penstock.io.kafka_codecs import TopicDecoder, TopicEncoder
+from penstock.io.kafka_once import ToKafkaOnce
 from penstock.io.kafka_reader import KafkaRecord
 from penstock.io.kafka_sink import ToKafka, to_kafka
 from penstock.io.kafka_source import Kafka, kafka
 from penstock.io.msgspec_codec import MsgspecCodec, msgspec_codec
 from penstock.io.paced import Paced, paced
 from penstock.io.protocol import (
+    CommitContext,
+    Committer,
+    ConnectedSink,
     DeliveryError,
+    FencedError,
     GrowingSource,
     JointReader,
     JointSource,
@@ -33,8 +38,12 @@ from penstock.io.trace import trace
 
 __all__ = [
     "Burst",
+    "CommitContext",
+    "Committer",
+    "ConnectedSink",
     "DedupJsonl",
     "DeliveryError",
+    "FencedError",
     "GrowingSource",
     "JointReader",
     "JointSource",
@@ -57,6 +66,7 @@ __all__ = [
     "Source",
     "SourceClock",
     "ToKafka",
+    "ToKafkaOnce",
     "TopicDecoder",
     "TopicEncoder",
     "TransactionalSink",

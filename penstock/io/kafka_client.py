@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Final
 
 from penstock.extras import require
@@ -17,6 +18,16 @@ ANSWER_WITHIN_S: Final = 10.0
 
 RECONNECT_MS: Final = 1000
 """A broker that was away is looked for at least that often; librdkafka alone waits for up to 10 s."""
+
+# Keys go to the partitions that Java's clients choose, so that topics of both can be joined.
+PRODUCER: Final = {
+    "linger.ms": 0,
+    "partitioner": "murmur2_random",
+    "queue.buffering.max.kbytes": 65536,  # what waits for a broker is in memory
+    "reconnect.backoff.max.ms": RECONNECT_MS,
+    "client.id": "penstock",
+}
+"""Settings of producers, unless the user has others."""
 
 _log = logging.getLogger("penstock.kafka")
 
@@ -127,12 +138,13 @@ def is_refusal(error: Any) -> bool:
 
 
 def new_client(kind: str, settings: Mapping[str, Any], heard: Heard) -> Any:
-    """A Consumer or a Producer; settings that librdkafka does not know are refused by name."""
+    """A Consumer, Producer or AdminClient; settings that librdkafka does not know are refused by name."""
     require("confluent_kafka", "kafka", "Kafka")
     import confluent_kafka
 
+    where = import_module("confluent_kafka.admin") if kind == "AdminClient" else confluent_kafka
     try:
-        return getattr(confluent_kafka, kind)({**settings, "error_cb": heard.hear}, logger=_quiet())
+        return getattr(where, kind)({**settings, "error_cb": heard.hear}, logger=_quiet())
     except confluent_kafka.KafkaException as problem:
         raise KafkaError(f"config for Kafka: {problem.args[0].str()}") from None
 
@@ -163,6 +175,13 @@ def ask(client: Any, heard: Heard, question: Callable[[float], Any], topic: str 
                 raise KafkaError(
                     f"no Kafka broker answers at {heard.servers} within {ANSWER_WITHIN_S:.0f} s ({because})"
                 ) from None
+
+
+def check_topic(client: Any, heard: Heard, topic: str) -> None:
+    """Refuse one that is missing."""
+    known = ask(client, heard, lambda timeout_s: client.list_topics(timeout=timeout_s)).topics
+    if topic not in known:
+        raise KafkaError(f'Kafka at {heard.servers} has no topic "{topic}": create it, or correct its name')
 
 
 @contextmanager

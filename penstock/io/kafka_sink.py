@@ -8,38 +8,29 @@ counted here, and until it has one the item is not acknowledged: should this pro
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, overload
 
 from penstock.io.kafka_client import (
-    RECONNECT_MS,
+    PRODUCER,
     Config,
     Heard,
     KafkaError,
-    ask,
+    check_topic,
     checked_config,
     in_words,
     new_client,
     revealed,
 )
-from penstock.io.kafka_codecs import Encoding, checked_encoding, field_encoder
+from penstock.io.kafka_codecs import Encoding, checked_encoding
+from penstock.io.kafka_once import ToKafkaOnce
+from penstock.io.kafka_records import Made, Writing
 from penstock.io.protocol import DeliveryError, SinkContext
-
-ID_HEADER: Final = "penstock-id"
-"""The header that holds the id of an item, its numbers with dots between them."""
 
 _OURS: Final = {
     "bootstrap.servers": "give servers=",
     "enable.idempotence": "the producer is always idempotent",
-    "transactional.id": "the sink has no transactions",
+    "transactional.id": "exactly_once=True makes one of the checkpoint's and the sink's names",
     "acks": "a record is acknowledged when all replicas in sync have it",
-}
-# Keys go to the partitions that Java's clients choose, so that topics of both can be joined.
-_DEFAULTS: Final = {
-    "linger.ms": 0,
-    "partitioner": "murmur2_random",
-    "queue.buffering.max.kbytes": 65536,  # what waits for a broker is in memory
-    "reconnect.backoff.max.ms": RECONNECT_MS,
-    "client.id": "penstock",
 }
 _LOOK_EVERY_S: Final = 0.05
 _TOGETHER: Final = 64
@@ -61,22 +52,13 @@ class _Handed:
 class ToKafka:
     """One producer for each replica."""
 
-    topic: str | Callable[[Any], str]
+    writing: Writing
     servers: str
-    key: Callable[[Any], Any] | None
-    value: Encoding
-    encode_key: Encoding | None
     config: Config = field(repr=False)
     written: int = field(init=False, default=0)
     """How many items were taken."""
-    _context: SinkContext | None = field(init=False, default=None, repr=False)
     _producer: Any = field(init=False, default=None, repr=False)
-    _encode: Callable[[str, Any, dict[str, bytes]], bytes] | None = field(
-        init=False, default=None, repr=False
-    )
-    _key_of: Callable[[str, Any, dict[str, bytes]], bytes | None] | None = field(
-        init=False, default=None, repr=False
-    )
+    _make: Callable[[Any], Made] | None = field(init=False, default=None, repr=False)
     _heard: Heard = field(init=False, repr=False, compare=False)
     _refusal: type[Exception] = field(init=False, default=Exception, repr=False)
     _handed: deque[_Handed] = field(init=False, default_factory=deque, repr=False)
@@ -89,32 +71,27 @@ class ToKafka:
         from confluent_kafka import KafkaException
 
         self._refusal = KafkaException
-        self._context = context
-        self._encode = field_encoder("value", self.value)
-        self._key_of = None if self.key is None else self._encoded_key(self.key)
-        self._heard = Heard(self.servers, self.topic if isinstance(self.topic, str) else None)
+        self._make = self.writing.open(context)
+        topic = self.writing.named
+        self._heard = Heard(self.servers, topic)
         settings = {
-            **_DEFAULTS,
+            **PRODUCER,
             **revealed(self.config),
             "bootstrap.servers": self.servers,
             "enable.idempotence": True,
         }
         self._producer = new_client("Producer", settings, self._heard)
-        if isinstance(self.topic, str):
-            self._check_topic(self.topic)
+        if topic is not None:
+            check_topic(self._producer, self._heard, topic)
 
     def write(self, item: Any) -> None:
         """Hand a record over; waits while the producer's queue is full."""
-        assert self._encode is not None, "a sink is opened before it is written to"
-        assert self._context is not None, "a sink is opened before it is written to"
-        topic = self.topic if isinstance(self.topic, str) else self.topic(item)
-        headers = self._headers(self._context)
-        key = None if self._key_of is None else self._key_of(topic, item, headers)
-        value = self._encode(topic, item, headers)
+        assert self._make is not None, "a sink is opened before it is written to"
+        made = self._make(item)
         newest = self._newest
         if newest is None or self.written - newest.first >= _TOGETHER:
             newest = self._begin()
-        self._produce(topic, value, key, headers or None)
+        self._produce(made)
         newest.left += 1
         self.written += 1
 
@@ -139,25 +116,6 @@ class ToKafka:
         self.flush()
         self._producer = None
 
-    @staticmethod
-    def _headers(context: SinkContext) -> dict[str, bytes]:
-        """Those of the item, and its id."""
-        headers, item_id = context.headers, context.item_id
-        if item_id is None:
-            return {**headers}
-        return {**headers, ID_HEADER: ".".join(map(str, item_id)).encode()}
-
-    def _encoded_key(
-        self, key_of: Callable[[Any], Any]
-    ) -> Callable[[str, Any, dict[str, bytes]], bytes | None]:
-        encode = field_encoder("key", _bytes_or_text if self.encode_key is None else self.encode_key)
-
-        def encoded(topic: str, item: Any, headers: dict[str, bytes]) -> bytes | None:
-            key = key_of(item)
-            return None if key is None else encode(topic, key, headers)
-
-        return encoded
-
     def _begin(self) -> _Handed:
         """The records that come now are counted together; a moment to hear of those that were before."""
         self._producer.poll(0)
@@ -173,7 +131,8 @@ class ToKafka:
         self._delivered = delivered
         return handed
 
-    def _produce(self, topic: str, value: bytes, key: bytes | None, headers: dict[str, bytes] | None) -> None:
+    def _produce(self, made: Made) -> None:
+        topic, value, key, headers = made
         while True:
             if self._undelivered is not None or self._heard.fatal is not None:
                 self._check()
@@ -192,17 +151,31 @@ class ToKafka:
         if self._heard.fatal is not None:
             raise DeliveryError(str(self._heard.fatal))
 
-    def _check_topic(self, topic: str) -> None:
-        client = self._producer
-        known = ask(client, self._heard, lambda timeout_s: client.list_topics(timeout=timeout_s)).topics
-        if topic not in known:
-            raise KafkaError(
-                f'Kafka at {self.servers} has no topic "{topic}": create it, or correct its name'
-            )
+
+@overload
+def to_kafka(
+    topic: str | Callable[[Any], str],
+    *,
+    servers: str,
+    key: Callable[[Any], Any] | None = None,
+    value: Encoding = "bytes",
+    encode_key: Encoding | None = None,
+    config: Config | None = None,
+    exactly_once: Literal[False] = False,
+) -> ToKafka: ...
 
 
-def _bytes_or_text(key: Any) -> bytes:
-    return key if isinstance(key, bytes) else str(key).encode()
+@overload
+def to_kafka(
+    topic: str | Callable[[Any], str],
+    *,
+    servers: str,
+    key: Callable[[Any], Any] | None = None,
+    value: Encoding = "bytes",
+    encode_key: Encoding | None = None,
+    config: Config | None = None,
+    exactly_once: Literal[True],
+) -> ToKafkaOnce: ...
 
 
 def to_kafka(
@@ -213,7 +186,8 @@ def to_kafka(
     value: Encoding = "bytes",
     encode_key: Encoding | None = None,
     config: Config | None = None,
-) -> ToKafka:
+    exactly_once: bool = False,
+) -> ToKafka | ToKafkaOnce:
     """A topic, or a function of an item that names its topic.
 
     `key` is a function of an item: bytes are taken as they are, None is no key, anything else as its text,
@@ -221,6 +195,9 @@ def to_kafka(
     `TopicEncoder`, which is told of topic and headers; so is `encode_key`. The headers of an item are sent
     with it, and in a flow with ids the header "penstock-id" holds its id. `config` are settings of
     librdkafka; secrets among them are `penstock.secret(...)`.
+
+    With `exactly_once` readers that read what is committed (isolation.level=read_committed) see every item
+    once, when it is committed; the flow must be run with `marks=True`.
     """
     where = f"to_kafka({topic!r})" if isinstance(topic, str) else "to_kafka"
     if not callable(topic) and not (isinstance(topic, str) and topic):
@@ -232,4 +209,6 @@ def to_kafka(
     checked_encoding(value, f"{where}: value")
     if encode_key is not None:
         checked_encoding(encode_key, f"{where}: encode_key")
-    return ToKafka(topic, servers, key, value, encode_key, checked_config(config, _OURS, where))
+    writing = Writing(topic, key, value, encode_key)
+    kind = ToKafkaOnce if exactly_once else ToKafka
+    return kind(writing, servers, checked_config(config, _OURS, where))

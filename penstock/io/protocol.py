@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from penstock.flow.record import Record
@@ -157,7 +158,7 @@ class GrowingSource(Protocol):
 
 
 class SinkContext(Protocol):
-    """What a sink's `open` is given; all but `task`, `replica` and `attempt` changes while the sink runs."""
+    """What a sink's `open` is given; what belongs to a batch or an item changes while the sink runs."""
 
     @property
     def task(self) -> str:
@@ -179,6 +180,14 @@ class SinkContext(Protocol):
         """Name of this start of the flow where commits are epoch marks; None where they are boundaries.
 
         It is "CHECKPOINT-NUMBER": the number is higher at each start on a checkpoint, and always as long.
+        """
+        ...
+
+    @property
+    def prepared_in(self) -> Path | None:
+        """A directory of the checkpoint for files that a sink prepares and the driver reads to commit them.
+
+        It may not be there yet. What is in no commit is removed from it at a start. None without epoch marks.
         """
         ...
 
@@ -268,3 +277,56 @@ class TransactionalSink(Protocol):
         one of its class. It is called again if the driver may have ended meanwhile, and does nothing then.
         """
         ...
+
+
+class CommitContext(Protocol):
+    """What the driver knows of a sink that it commits for; all of it as in the context of its replicas."""
+
+    @property
+    def task(self) -> str:
+        """Name of the sink in the flow."""
+        ...
+
+    @property
+    def attempt(self) -> str:
+        """Name of this start of the flow."""
+        ...
+
+    @property
+    def prepared_in(self) -> Path:
+        """Where replicas may have put what they prepared."""
+        ...
+
+
+class Committer(Protocol):
+    """Commits in the driver, for one attempt."""
+
+    def commit(self, attempt: int, epoch: int, descriptions: Sequence[str]) -> None:
+        """The log has an entry that names these: let everybody see them, for good when this returns.
+
+        They are all of the sink that came since the entry before, in the order of epochs, then of replicas.
+        No two entries have the same numbers; compared as a pair they rise. It is called again, with the same
+        ones, if the driver may have ended meanwhile, and does nothing then. Raises `FencedError` if another
+        driver has taken over.
+        """
+        ...
+
+    def close(self) -> None:
+        """Nothing more is committed; it may be called while another thread is inside `commit`."""
+        ...
+
+
+@runtime_checkable
+class ConnectedSink(Protocol):
+    """What a transactional sink offers in place of `commit`, if the driver is to be connected for that."""
+
+    def committer(self, context: CommitContext) -> Committer:
+        """Before anything is committed in an attempt: connect, and keep out those of earlier attempts.
+
+        Called in the driver, on the object that the flow was declared with, or a new one of its class.
+        """
+        ...
+
+
+class FencedError(RuntimeError):
+    """Another driver commits for this sink by now: this one must end."""

@@ -60,6 +60,7 @@ class Bridge:
         self._run: Any = None
         self._layers: list[Any] = []
         self._query: StreamingQuery | None = None
+        self._error: tuple[StreamingQuery | None, object] = None, None
         self._reading: Reading | None = None
 
     @property
@@ -138,7 +139,13 @@ class Bridge:
 
     def error(self) -> object:
         """Why the query ended by itself, None if it did not."""
-        return None if self._query is None else self._query.exception()
+        query, (of, known) = self._query, self._error
+        if query is None or query is of:
+            return known
+        error = query.exception()  # takes a tenth of a second, as it brings all of Java's traces along
+        if error is not None:
+            self._error = query, error
+        return error
 
     def end_query(self) -> None:
         """Stop the query at once, drained or not."""

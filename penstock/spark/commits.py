@@ -42,11 +42,6 @@ def batch_ms(commit_ms: float, *, marks: bool) -> float:
     return _LONGEST_MS if marks else commit_ms
 
 
-def checked_marks(graph: Graph, from_commit: int | None) -> Graph:
-    """The flow as it is where commits are epoch marks: tasks keep processes of their own.
-
-    What marks do not cover yet is refused.
-    """
-    if from_commit is not None:
-        raise FlowError("from_commit= is for commits at boundaries; with marks=True a start takes the newest")
+def unchained(graph: Graph) -> Graph:
+    """The flow as it is where commits are epoch marks: tasks keep processes of their own."""
     return replace(graph, tasks=tuple(replace(task, chain=False) for task in graph.tasks))

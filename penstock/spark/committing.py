@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.epochs.log import Log
-from penstock.epochs.output import Sinks, commit_prepared
+from penstock.epochs.output import Sinks
 from penstock.epochs.reports import Done, Epochs
 from penstock.epochs.retention import collect
 from penstock.observe.reported import CommitTotals
@@ -74,6 +74,7 @@ class Committing:
         self._keep = keep
         self._thread: threading.Thread | None = None
         self._over = threading.Event()
+        self._sinks = Sinks()
         self.totals = CommitTotals()
         self.problem: Exception | None = None
         """Why nothing more can be committed in this run."""
@@ -89,6 +90,7 @@ class Committing:
         """A run has begun at this entry of the log; `tasks` are all of it, `sinks` those that commit."""
         self.end()
         self._over = threading.Event()
+        self._sinks = sinks
         self.problem = None
         self.moving = None
         commits = _Commits(self, self._bridge, log, Epochs(tasks, log.entry), sinks, self._over)
@@ -102,6 +104,7 @@ class Committing:
         self._over.set()
         if self._thread is not None:
             self._thread.join(_END_S)
+        self._sinks.close()
 
     def _run(self, commits: "_Commits") -> None:
         try:
@@ -186,7 +189,7 @@ class _Commits:
         """The entry makes it true; then its output is seen, and everybody hears of it."""
         entry = self._epochs.entry(one.epoch)
         self._log.append(entry)
-        commit_prepared(entry.handles, self._sinks)
+        self._sinks.commit(entry)
         self._epochs.committed(entry, batch_is_over=batch_is_over)
         self._epochs.answered()
         if batch_is_over and entry.handles:  # the flow may end here, and be started without that sink

@@ -9,7 +9,7 @@ import cloudpickle
 from pyspark.sql import SparkSession
 
 from penstock.epochs.looking import Kept
-from penstock.epochs.output import transactional_sinks
+from penstock.epochs.output import Sinks
 from penstock.flow.layers import Layout
 from penstock.observe.reported import CommitTotals
 from penstock.spark.bridge import Beginning, Bridge
@@ -77,7 +77,7 @@ class Launcher:
         sources = marked_sources(self.spark, self.checkpoint)
         self._check(known if sources is None else Committed(known.batch, sources))
         graph = self.plan.graph
-        sinks = transactional_sinks(graph)
+        sinks = Sinks.of(graph)
         log, place = begin_marked(
             self.spark, self.checkpoint, graph, known, self.keep_commits, self.drop_state, sinks
         )

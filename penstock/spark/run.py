@@ -25,6 +25,7 @@ from penstock.control.status import IN_CHECKPOINT
 from penstock.dashboard.server import dashboard_address
 from penstock.durations import Duration
 from penstock.epochs.boundary import KEEP
+from penstock.flow.delivery import refuse_without_marks
 from penstock.flow.errors import FlowError
 from penstock.flow.flow import Flow
 from penstock.flow.graph import Graph
@@ -38,7 +39,7 @@ from penstock.operate.opened import accept_commands
 from penstock.spark.bridge import Bridge
 from penstock.spark.changes import measuring_interval_s, sampling_share
 from penstock.spark.checkpoint import TemporaryCheckpoint, checkpoint_address
-from penstock.spark.commits import batch_ms, checked_marks, commit_ms, kept_commits
+from penstock.spark.commits import batch_ms, commit_ms, kept_commits, unchained
 from penstock.spark.committing import Committing
 from penstock.spark.discovery import Discovery
 from penstock.spark.failure_words import first_words
@@ -90,7 +91,7 @@ def run(
     `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. One driver at
     a time holds it. `commit` is the longest time between two commits (default: 30 s with a checkpoint, 10 min
     without). With `marks` commits are epoch marks that travel with the items (default: 1 s): nothing stops
-    for them. `from_commit` is the batch of an older commit to start from (`penstock checkpoint list`); later
+    for them. `from_commit` is the number of an older commit to start from (`penstock checkpoint list`); later
     ones are put aside, into a checkpoint of their own. The last `keep_commits` can be gone back to.
     `drop_state` names tasks, or "TASK.NAME", whose state in the checkpoint is not wanted any more.
     `sampling` is the share of items that is measured, `measure_every` the time between two reports of a
@@ -110,7 +111,9 @@ def run(
     with the flow; should it fail, the flow goes on.
     """
     allowed = Restarts(restarts, time.monotonic)
-    graph = checked_marks(flow.graph(), from_commit) if marks else flow.graph()
+    graph = unchained(flow.graph()) if marks else flow.graph()
+    if not marks:
+        refuse_without_marks(graph)
     share, measure_every_s = sampling_share(sampling), measuring_interval_s(measure_every)
     between_ms = commit_ms(commit, has_checkpoint=checkpoint is not None, marks=marks)
     lasting_ms = batch_ms(between_ms, marks=marks)
@@ -155,8 +158,10 @@ def run(
             address = checkpoint_address(checkpoint)
             place = hold(spark, address, graph.name)
             kept.callback(place.release)
-            if from_commit is not None and (aside := start_from(spark, address, from_commit)) is not None:
-                notices.append(f"commits after batch {from_commit} were put aside, into {aside}")
+            if from_commit is not None:
+                aside = start_from(spark, address, from_commit, marks=marks)
+                if aside is not None:
+                    notices.append(f"commits after {from_commit} were put aside, into {aside}")
         committed = state_root(spark, address) is not None
         refuse_moving_state(graph, committed=committed)
         bridge = Bridge(spark, graph.name, cloudpickle.dumps(plan), sys.executable, _python_path())

@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from pyspark.sql import SparkSession
 
 from penstock.epochs.boundary import IN_CHECKPOINT, Place, begin, epoch_of
+from penstock.epochs.commits import storage_of
 from penstock.epochs.copying import go_back
-from penstock.epochs.errors import LogError
+from penstock.epochs.errors import LogError, SupersededError
 from penstock.epochs.killers import caution
 from penstock.epochs.log import Log
 from penstock.epochs.looking import Kept, look
@@ -22,6 +24,8 @@ from penstock.flow.graph import Graph
 from penstock.spark.checkpoint import Committed, Splits
 from penstock.spark.directory import Directory
 from penstock.state import declared
+
+_BY_MARKS: Final = "its commits are epoch marks, so start it with marks=True"
 
 
 def state_root(spark: SparkSession, address: str) -> Path | None:
@@ -42,7 +46,7 @@ def state_place(
     storage = LocalStorage(root)
     with _told(address):
         if marked_entry(storage) is not None:
-            raise LogError("its commits are epoch marks, so start it with marks=True")
+            raise LogError(_BY_MARKS)
         return begin(storage, str(root), batch, _asked(graph, dropped), keep)
 
 
@@ -50,7 +54,7 @@ def state_place(
 def _told(address: str) -> Iterator[None]:
     try:
         yield
-    except LogError as problem:
+    except (LogError, SupersededError) as problem:
         raise FlowError(
             f"the state in the checkpoint {address} cannot be used: {problem}, or begin with a new checkpoint"
             " directory"
@@ -113,15 +117,18 @@ def cautious(place: Place, graph: Graph, batch: int, died: Sequence[tuple[str, i
     return msgspec.structs.replace(place, caution=found)
 
 
-def start_from(spark: SparkSession, address: str, batch: int) -> str | None:
+def start_from(spark: SparkSession, address: str, number: int, *, marks: bool) -> str | None:
     """Make an older commit the last one; where later ones were put, None if there are none."""
     local = Directory(spark, address).local
     if local is None:
         raise FlowError(
             f"{address} is not on this machine: a flow can start from an older commit only where it is"
         )
+    with _told(address):
+        if not marks and marked_entry(storage_of(local)) is not None:
+            raise LogError(_BY_MARKS)
     try:
-        aside = go_back(local, batch)
+        aside = go_back(local, number)
     except LogError as problem:
         raise FlowError(str(problem)) from None
     return None if aside is None else str(aside)

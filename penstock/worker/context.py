@@ -10,6 +10,8 @@ from penstock.flow.record import NO_METADATA, Metadata, Record, metadata_of
 from penstock.worker.outbox import Outbox, OutStream
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.wire.ids import ItemId
 
 _NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
@@ -18,7 +20,18 @@ _NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
 class Context:
     """Given to `open(context)`. What belongs to an item or a batch changes while the task runs."""
 
-    __slots__ = ("_outbox", "attempt", "batch", "flow", "input", "item_id", "item_ids", "replica", "task")
+    __slots__ = (
+        "_outbox",
+        "attempt",
+        "batch",
+        "flow",
+        "input",
+        "item_id",
+        "item_ids",
+        "prepared_in",
+        "replica",
+        "task",
+    )
 
     def __init__(self, flow: str, task: str, replica: int, outbox: Outbox) -> None:
         self.flow = flow
@@ -27,6 +40,8 @@ class Context:
         self.batch = 0
         self.attempt: str | None = None
         """Name of this start of the flow, where commits are epoch marks."""
+        self.prepared_in: Path | None = None
+        """Where a sink may put what it prepares, then."""
         self.input: str | None = None
         self.item_id: ItemId | None = None
         self.item_ids: list[ItemId | None] | None = None

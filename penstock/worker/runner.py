@@ -106,6 +106,7 @@ class Runner(ABC):
         """The body of a sink that prepares what it was given, where commits are epoch marks."""
         place = host.plan.state
         self.context.attempt = None if place is None else place.attempt_name
+        self.context.prepared_in = None if place is None else place.prepared_in
         ahead_ns = None if place is None else time.time_ns() - host.now_ns()
         self.state = store_of(graph, self.task, self.context, host.now_ns, ahead_ns=ahead_ns)
         """What the task declares to keep."""

@@ -288,6 +288,6 @@ def test_on_a_real_disk(tmp_path: Path) -> None:
     (tmp_path / "log" / ".new-1-1").write_bytes(b"half")
     drive(storage, told, "b", 1)
     assert history(storage) == told
-    assert indices(storage) == [5, 6]
-    assert sorted(path.name for path in (tmp_path / "log").iterdir()) == ["0000000005", "0000000006"]
+    assert indices(storage) == [4, 5, 6], "two commits, and a fence between them"
+    assert sorted(path.name for path in (tmp_path / "log").iterdir()) == [f"{4 + n:010d}" for n in range(3)]
     assert (tmp_path / "log" / "0000000006").stat().st_mode & 0o777 == 0o600

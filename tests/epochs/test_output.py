@@ -4,7 +4,7 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -13,16 +13,18 @@ import msgspec
 import pytest
 
 from penstock.epochs.boundary import Place
-from penstock.epochs.entries import Handle
+from penstock.epochs.entries import Entry, Handle
+from penstock.epochs.errors import SupersededError
 from penstock.epochs.log import Log, newest_entry
 from penstock.epochs.marks import begin_marks
 from penstock.epochs.migration import Asked
-from penstock.epochs.output import OutputError, commit_prepared, transactional_sinks
+from penstock.epochs.output import OutputError, Sinks
 from penstock.epochs.reports import Done, Epochs, Marked
 from penstock.epochs.storage import LocalStorage
 from penstock.flow import Flow
 from penstock.io.epoch_files import HIDDEN
 from penstock.io.jsonl import Jsonl, jsonl
+from penstock.io.protocol import CommitContext, FencedError
 from penstock.spark.committing import Committing, _Commits, _Open
 from penstock.wire.orders import Position
 from tests.epochs.crashing_disk import Crash
@@ -73,7 +75,7 @@ class Life:
 
     def __init__(self, root: Path) -> None:
         storage = LocalStorage(root / "epochs", Quick())
-        sinks = {"out": jsonl(root / "out")}
+        sinks = Sinks({"out": jsonl(root / "out")})
         self.log, place = begin_marks(storage, str(root / "epochs"), -1, {}, Asked(()), 2, sinks)
         entry = self.log.entry
         self.epoch = entry.epoch
@@ -184,7 +186,7 @@ def test_a_start_commits_what_the_newest_entry_names_or_says_who_could(tmp_path:
     root = str(tmp_path / "epochs")
 
     def begin(**sinks: Jsonl) -> tuple[Log, Place]:
-        return begin_marks(life.log.storage, root, -1, {}, Asked(()), sinks=sinks)
+        return begin_marks(life.log.storage, root, -1, {}, Asked(()), sinks=Sinks(sinks))
 
     with pytest.raises(OutputError, match=r'sink "out" has prepared output in epoch 1, which only it can'):
         begin()
@@ -217,15 +219,65 @@ def test_handles_are_committed_in_the_order_of_epochs_and_failures_are_named() -
     source = flow.source(Partitioned(1), name="numbers")
     source.sink(Published, name="out")
     source.sink(print)
-    sinks = transactional_sinks(flow.graph())
-    assert [*sinks] == ["out"]
+    sinks = Sinks.of(flow.graph())
+    assert sinks.names == ["out"]
+    sinks.begin("5e1f00aa-00000001", Path())
     Published.done.clear()
     first = Handle(task="out", replica=1, attempt=1, epoch=8, content="8-1")
     others = [
         msgspec.structs.replace(first, replica=0, epoch=9, content="9-0"),
         msgspec.structs.replace(first, replica=0, content="8-0"),
     ]
-    commit_prepared([*others, first], sinks)
+    entry = Entry(kind="commit", attempt=1, epoch=9, handles=(*others, first))
+    sinks.commit(entry)
     assert Published.done == ["8-0", "8-1", "9-0"]
     with pytest.raises(OutputError, match=r'"out" could not commit .* in epoch 8: ConnectionError: no route'):
-        commit_prepared([msgspec.structs.replace(first, content="fails")], sinks)
+        sinks.commit(
+            msgspec.structs.replace(entry, handles=(msgspec.structs.replace(first, content="fails"),))
+        )
+
+
+class Connected:
+    """A sink for which the driver is connected, and that another driver may have taken over."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+        self.taken = False
+
+    def write(self, item: object) -> None: ...
+
+    def prepare(self, epoch: int) -> str | None: ...
+
+    def committer(self, context: CommitContext) -> "Connected":
+        self.told.append((context.task, context.attempt, context.prepared_in))
+        return self
+
+    def commit(self, attempt: int, epoch: int, descriptions: Sequence[str]) -> None:
+        if self.taken:
+            raise FencedError("another driver has it")
+        self.told.append((attempt, epoch, descriptions))
+
+    def close(self) -> None:
+        self.told.append("closed")
+
+
+def test_a_connected_sink_commits_an_entry_at_once_and_ends_if_another_driver_has_it(tmp_path: Path) -> None:
+    sink, storage = Connected(), LocalStorage(tmp_path, Quick())
+    sinks = Sinks({"out": sink})
+    log, place = begin_marks(storage, str(tmp_path), -1, {}, Asked(()), sinks=sinks)
+    assert sink.told == [("out", place.attempt_name, place.prepared_in)]
+    handles = tuple(
+        Handle(task="out", replica=replica, attempt=1, epoch=epoch, content=f"{epoch}-{replica}")
+        for epoch, replica in ((2, 0), (1, 1), (1, 0))
+    )
+    log.append(msgspec.structs.replace(log.entry, epoch=3, handles=handles))
+    (tmp_path / "prepared").mkdir()
+    (tmp_path / "prepared" / "left").touch()
+    sink.told.clear()
+    again, _ = begin_marks(storage, str(tmp_path), -1, {}, Asked(()), sinks=sinks)
+    assert again.entry.attempt == 2
+    assert sink.told[2:] == [(1, 3, ["1-0", "1-1", "2-0"])], "the numbers are those of the entry"
+    assert not [*(tmp_path / "prepared").iterdir()], "what is in no entry is thrown away"
+    sink.taken = True
+    with pytest.raises(SupersededError, match='sink "out": another driver has it'):
+        sinks.commit(log.entry)

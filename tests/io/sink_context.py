@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass
@@ -10,6 +11,7 @@ class FakeContext:
     replica: int = 0
     batch: int = 0
     attempt: str | None = None
+    prepared_in: Path | None = None
     item_id: tuple[int, ...] | None = None
     item_ids: list[tuple[int, ...] | None] | None = None
     headers: Mapping[str, bytes] = field(default_factory=dict)

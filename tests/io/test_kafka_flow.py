@@ -3,7 +3,7 @@
 import json
 
 import penstock
-from penstock.io.kafka_sink import ID_HEADER
+from penstock.io.kafka_records import ID_HEADER
 from penstock.testing import KafkaBroker, run
 from penstock.wire.ids import origin_of
 from penstock.worker.context import Context

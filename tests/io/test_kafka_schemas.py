@@ -170,4 +170,4 @@ def test_a_key_that_is_missing_cannot_be_encoded() -> None:
     with pytest.raises(KafkaError, match="encode_key says how keys are written; give key= too"):
         penstock.to_kafka("orders", servers="127.0.0.1:9", encode_key="json")
     with pytest.raises(KafkaError, match="encode_key must be bytes, text, json"):
-        penstock.to_kafka("orders", servers="127.0.0.1:9", key=str, encode_key="avro")  # type: ignore[arg-type]
+        penstock.to_kafka("orders", servers="127.0.0.1:9", key=str, encode_key="avro")  # type: ignore[call-overload]

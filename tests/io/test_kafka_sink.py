@@ -8,7 +8,8 @@ import pytest
 
 import penstock
 from penstock.io.kafka_client import KafkaError
-from penstock.io.kafka_sink import ID_HEADER, ToKafka
+from penstock.io.kafka_records import ID_HEADER
+from penstock.io.kafka_sink import ToKafka
 from penstock.io.protocol import DeliveryError, LateSink
 from penstock.testing import KafkaBroker
 from tests.io.sink_context import FakeContext

@@ -4,7 +4,7 @@ import pytest
 
 import penstock as ps
 from penstock.flow.errors import FlowError
-from penstock.spark.commits import batch_ms, checked_marks, commit_ms
+from penstock.spark.commits import batch_ms, commit_ms, unchained
 from tests.spark.items import numbered
 
 
@@ -29,9 +29,7 @@ def test_marks_may_be_close_together_and_leave_batches_long() -> None:
     assert batch_ms(30_000, marks=False) == 30_000
 
 
-def test_what_marks_do_not_cover_is_refused() -> None:
+def test_tasks_keep_processes_of_their_own_where_commits_are_marks() -> None:
     flow = ps.Flow("marked")
     flow.source(numbered(1), name="numbers").map(str, name="text").sink(ps.jsonl("there"), name="out")
-    assert not any(task.chain for task in checked_marks(flow.graph(), None).tasks)
-    with pytest.raises(FlowError, match="from_commit= is for commits at boundaries"):
-        checked_marks(flow.graph(), 3)
+    assert not any(task.chain for task in unchained(flow.graph()).tasks)

@@ -14,6 +14,7 @@ from penstock.epochs.errors import SupersededError
 from penstock.epochs.log import Log, newest_entry
 from penstock.epochs.marks import begin_marks
 from penstock.epochs.migration import Asked
+from penstock.epochs.output import Sinks
 from penstock.epochs.reports import VOIDS_BEFORE_QUIET, Done, Marked
 from penstock.epochs.storage import LocalStorage
 from penstock.spark.committing import Committing
@@ -112,10 +113,11 @@ class Bed:
         self.output = Output(self.storage)
         self.stages = Stages()
         self.committing = Committing(cast("Bridge", self.stages), 0.01, keep=2)
-        self.log, _ = begin_marks(self.storage, str(root), -1, {}, Asked(()))
+        self.sinks = Sinks({"work": self.output})
+        self.log, _ = begin_marks(self.storage, str(root), -1, {}, Asked(()), sinks=self.sinks)
 
     def begin(self) -> None:
-        self.committing.begin(self.log, ["numbers", "work"], {"work": self.output})
+        self.committing.begin(self.log, ["numbers", "work"], self.sinks)
 
     def newest(self) -> Any:
         entry = newest_entry(self.storage)
@@ -197,7 +199,7 @@ def test_output_that_cannot_be_committed_ends_the_run_and_the_next_begins_with_i
     assert bed.stages.over == [(1, True)]
     assert bed.newest().epoch == 2
     bed.output.fails = None
-    begin_marks(bed.storage, "", -1, {}, Asked(()), sinks={"work": bed.output})
+    begin_marks(bed.storage, "", -1, {}, Asked(()), sinks=Sinks({"work": bed.output}))
     assert bed.output.seen == ["output 1", "output 2"]
 
 
@@ -209,7 +211,8 @@ def test_a_driver_that_another_has_followed_commits_nothing_more(bed: Bed) -> No
     assert isinstance(bed.committing.problem, SupersededError)
     assert bed.committing.totals.count == 0
     assert bed.stages.over == []
-    bed.log = Log.begin(bed.storage)
+    bed.sinks = Sinks({"work": bed.output})
+    bed.log, _ = begin_marks(bed.storage, "", -1, {}, Asked(()), sinks=bed.sinks)
     bed.stages = stages = Stages()
     bed.committing._bridge = cast("Bridge", stages)
     bed.begin()

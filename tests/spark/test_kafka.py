@@ -15,12 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.io.kafka_sink import ID_HEADER
+from penstock.io.kafka_records import ID_HEADER
+from penstock.io.kafka_transactions import KafkaCommitter
 from penstock.testing import KafkaBroker
 from penstock.wire.ids import origin_of
-from tests.kafka_cluster import PASSWORD, consumed, count, new_topic, produce
+from tests.kafka_cluster import PASSWORD, consumed, count, new_topic, produce, seen
 
 if TYPE_CHECKING:
+    from penstock.io.kafka_spool import Spooled
     from penstock.stats.snapshot import TaskStats
 
 pytestmark = pytest.mark.spark
@@ -116,6 +118,43 @@ def test_workers_that_are_killed_lose_nothing(spark: SparkSession, broker: Kafka
         by_id.setdefault(dict(message.headers())[ID_HEADER], set()).add(message.value())
     assert len(by_id) == 60
     assert all(len(values) == 1 for values in by_id.values())
+
+
+def test_exactly_once_though_the_driver_ends_before_it_sends_and_before_it_commits(
+    spark: SparkSession, broker: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, sink = new_topic(broker), new_topic(broker)
+    flow = flow_between(broker, source, sink, exactly_once=True)
+    settings: dict[str, Any] = {"checkpoint": tmp_path, "commit": "0.2 s", "marks": True, "policy": None}
+
+    def made() -> list[int]:
+        return [json.loads(message.value()) for message in seen(broker, sink)]
+
+    ended: list[int] = []
+    send = KafkaCommitter._send
+
+    def ends(committer: KafkaCommitter, number: int, files: "dict[Path, Spooled]") -> None:
+        """Once, between the entry in the log and the transaction."""
+        if made() and not ended:
+            ended.append(number)
+            raise ConnectionError("no route")
+        send(committer, number, files)
+
+    monkeypatch.setattr(KafkaCommitter, "_send", ends)
+    job = ps.run(flow, **settings)
+    produce(broker, source, numbers(0, 100))
+    until(lambda: len(made()) == 100)
+    produce(broker, source, numbers(100, 200))
+    until(lambda: len(made()) == 200)
+    until(lambda: job.metrics().restarts == len(ended) == 1)
+    produce(broker, source, numbers(200, 250))
+    job.abandon()
+    again = ps.run(flow, **settings)
+    produce(broker, source, numbers(250, 300))
+    until(lambda: len(made()) >= 300)
+    again.stop()
+    assert made() == [2 * number for number in range(300)]
+    assert not [*(tmp_path / "epochs" / "prepared").iterdir()]
 
 
 def test_partitions_and_topics_that_are_added_are_read(

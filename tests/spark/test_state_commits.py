@@ -152,7 +152,7 @@ def test_a_flow_goes_back_to_an_older_commit_and_puts_later_ones_aside(
     place = tmp_path / "checkpoint"
     assert ps.run(flow, checkpoint=place, commit="1 s", keep_commits=5).await_termination(60)
     last = look(place)
-    older = usable_commits(place)[0].batch
+    older = usable_commits(place)[0].number
     assert older < last.batch
     with pytest.raises(ps.FlowError, match=r"has no commit 99 to start from: it is not there; there are "):
         ps.run(flow, checkpoint=place, from_commit=99)
@@ -165,7 +165,7 @@ def test_a_flow_goes_back_to_an_older_commit_and_puts_later_ones_aside(
     seen = {kept.key: kept.value for kept in job.state("counts") if kept.name == "seen"}
     assert seen == dict.fromkeys(range(10), COUNT // 10)
     (aside,) = (place / "aside").iterdir()
-    assert any(f"after batch {older} were put aside, into {aside}" in words for words in notices)
+    assert any(f"after {older} were put aside, into {aside}" in words for words in notices)
     assert look(aside).kept == last.kept
 
 

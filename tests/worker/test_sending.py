@@ -4,7 +4,11 @@ import threading
 
 import pytest
 
+from penstock.flow import Flow
+from penstock.wire.frames import OUT
 from penstock.worker.sending import Frames, Pace
+from tests.flow.random_flows import Partitioned
+from tests.worker.lone_worker import lone_worker
 
 QUICK_NS, SLOW_NS = 5_000, 200_000
 
@@ -76,3 +80,21 @@ def test_results_wait_for_a_moment() -> None:
     pace = Pace()
     assert [pace.took(20_000) for _ in range(6)] == [False, False, True, False, False, True]
     assert pace.took(SLOW_NS)
+
+
+def test_results_of_a_quick_task_go_together_and_wait_for_no_other_input() -> None:
+    flow = Flow("lone")
+    flow.source(Partitioned(1), name="source").map(lambda item: item + 1, name="middle").sink(
+        print, name="sink"
+    )
+    with lone_worker(flow) as worker:
+        worker.start("middle")
+        for first in (1, 601):
+            with worker.together():
+                for sequence in range(first, first + 600):
+                    worker.give(sequence, [sequence])
+            while len(worker.out) < first + 599:
+                worker.until(OUT)
+        worker.give(1201, [1201])
+        worker.until(OUT)
+        assert worker.items() == [*range(2, 1203)]

@@ -16,7 +16,7 @@ from penstock.io.letters import Letter
 from penstock.stats.clock_offset import Exchange
 from penstock.wire import frames as wire
 from penstock.wire.envelope import Tag
-from penstock.wire.frames import OUT, REMOTE
+from penstock.wire.frames import REMOTE
 from penstock.wire.ids import origin_of, stream_code
 from penstock.wire.orders import Link, Position, SourceOrder, Verdict
 from penstock.worker.context import Context, Out
@@ -80,20 +80,6 @@ def test_batch_after_batch() -> None:
         assert worker.end(last=True)["worker"]["items_in"] == 7
         assert worker.items()[6:] == [1]
         assert worker.acknowledged == 4
-
-
-def test_results_of_a_quick_task_go_together_and_wait_for_no_other_input() -> None:
-    with lone_worker(chain(lambda item: item + 1)) as worker:
-        worker.start("middle")
-        for first in (1, 601):
-            with worker.together():
-                for sequence in range(first, first + 600):
-                    worker.give(sequence, [sequence])
-            while len(worker.out) < first + 599:
-                worker.until(OUT)
-        worker.give(1201, [1201])
-        worker.until(OUT)
-        assert worker.items() == [*range(2, 1203)]
 
 
 def test_it_goes_when_the_bridge_does() -> None:

@@ -75,14 +75,11 @@ def watched(waited: Path) -> Callable[[int, int, int], Item]:
     """Items of a source that leaves a file when it is told to wait, or that it may go on."""
 
     def make(partition: int, index: int, seed: int) -> Item:
-        read = sourcing.read_epoch
-        if read is read_epoch:
+        def noted(body: bytes | memoryview) -> int:
+            waited.touch()
+            return read_epoch(body)
 
-            def noted(body: bytes) -> int:
-                waited.touch()
-                return read(body)
-
-            sourcing.read_epoch = noted
+        sourcing.__dict__["read_epoch"] = noted
         return Item(partition, index)
 
     return make

@@ -82,7 +82,7 @@ class FakeLauncher:
 
     checkpoint = "there"
     is_resumable = True
-    committing = None
+    committing = commits = commit_problem = None
 
     def __init__(self, bridge: FakeBridge) -> None:
         self.bridge = bridge
@@ -95,6 +95,9 @@ class FakeLauncher:
         self.meanwhile()
         self.bridge.start()
         return Committed(3)
+
+    def close(self, timeout_ms: int) -> bool:
+        return self.bridge.close(timeout_ms)
 
     def slots(self) -> int:
         return self.room

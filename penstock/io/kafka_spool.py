@@ -21,6 +21,7 @@ from penstock.io.protocol import DeliveryError
 _UNFINISHED: Final = ".new-"  # the beginning of names that nobody in a checkpoint takes for finished files
 _LENGTH: Final = struct.Struct("<I")
 _BUFFER_BYTES: Final = 1 << 18
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 
 class SpoolError(RuntimeError):
@@ -68,7 +69,7 @@ class Spool:
         data = _LENGTH.pack(len(content)) + content
         try:
             if self._file is None:
-                self._file = self._unfinished.open("wb", buffering=_BUFFER_BYTES)
+                self._file = os.fdopen(os.open(self._unfinished, _NEW, 0o600), "wb", _BUFFER_BYTES)
                 self._records = self._bytes = self._checksum = 0
             self._file.write(data)
         except OSError as problem:

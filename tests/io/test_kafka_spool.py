@@ -44,7 +44,9 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert spooled is not None
     assert spooled.file == "5e1f00aa-00000001-000000000007-00002-out"
     assert Spooled.decode(spooled.encode()) == spooled
-    assert [*read_spooled(tmp_path / "made" / "here" / spooled.file, spooled)] == records
+    path = tmp_path / "made" / "here" / spooled.file
+    assert [*read_spooled(path, spooled)] == records
+    assert path.stat().st_mode & 0o777 == 0o600, "as all files of a checkpoint"
     assert writing.finish(8) is None
     writing.add(records[0])
     writing.close()

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock import Out, state
-from penstock.epochs.commits import storage_of
+from penstock.epochs.commits import Commit, storage_of, usable_commits
 from penstock.epochs.marks import marked_entry
 from penstock.io.epoch_files import HIDDEN
 from penstock.testing.collector import Collector
@@ -69,6 +69,11 @@ def commits(job: ps.Job) -> int:
     return totals.count
 
 
+def items_read(commit: Commit) -> int:
+    assert commit.state is not None
+    return sum(position.ordinal for position in commit.state.entry.positions["numbers"].values())
+
+
 def check_state(job: ps.Job) -> None:
     """Against a single process: each of the items came by two ways."""
     kept = job.state("counts")
@@ -82,6 +87,7 @@ def test_state_is_exact_after_an_abrupt_end_and_a_killed_worker_without_any_boun
 ) -> None:
     place = tmp_path / "checkpoint"
     settings: dict[str, Any] = {"checkpoint": place, "commit": "0.3 s", "marks": True, "policy": None}
+    settings["keep_commits"] = 10
     job = ps.run(counting(collector), **settings)
     until(lambda: commits(job) >= 3)
     assert job.last_boundary() is None, "no source ever stood still"
@@ -106,6 +112,13 @@ def test_state_is_exact_after_an_abrupt_end_and_a_killed_worker_without_any_boun
     assert len(rows) - before < 2 * COUNT, "what was committed does not come again"
     assert ps.run(counting(collector), **settings).await_termination(60)
     assert collector.items() == rows, "all is committed"
+    older = [commit for commit in usable_commits(place) if items_read(commit) < COUNT][-1]
+    notices: list[str] = []
+    back = ps.run(counting(collector), from_commit=older.number, on_notice=notices.append, **settings)
+    assert back.await_termination(60)
+    check_state(back)
+    assert len(collector.items()) - len(rows) == 2 * (COUNT - items_read(older))
+    assert any(f"commits after {older.number} were put aside, into {place}" in words for words in notices)
 
 
 def test_keyed_tasks_change_at_boundaries_between_marks(

@@ -451,6 +451,7 @@ class Outbox:
             self._shipper_ships = True
             try:
                 self._ship_all(stream)
+                self.frames.let_go()  # the task's thread may be at a slow item
             finally:
                 self._shipper_ships = False
                 stream.coded_ns += counted.halt(time.monotonic_ns()) - before_ns

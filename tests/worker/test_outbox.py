@@ -65,9 +65,10 @@ def make(
     codec: Codec = "pickle",
     balanced: bool = False,
     via: int | None = None,
+    gathers: bool = False,
 ) -> tuple[Outbox, OutStream, Bridge]:
     bridge = Bridge()
-    made = Outbox(bridge.take, replica, with_ids=with_ids)
+    made = Outbox(bridge.take, replica, with_ids=with_ids, gathers=gathers)
     spec = Stream(
         "a->b",
         "a",
@@ -546,3 +547,11 @@ def test_what_is_held_is_shipped_before_it_is_too_large() -> None:
     put_all(stream, [bytes([number]) * 50 for number in range(70)])
     outbox.release()
     assert [len(envelope.items) for envelope in bridge.envelopes[0]][:2] == [64, 1]
+
+
+def test_what_has_reached_its_lifetime_goes_whatever_the_task_is_at() -> None:
+    outbox, stream, bridge = make(pool=1, lifetime_ms=5.0, gathers=True)
+    outbox.frames.gather()
+    stream.put("item")
+    outbox.ship_due(stream.deadline_ns)
+    assert bridge.items(0) == ["item"]

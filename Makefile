@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 JAVA := $(shell find java -name '*.java' 2>/dev/null)
 
-.PHONY: setup bridge demo demo-kafka test test-cluster epochs lint docs dist check-wheel bench faults soak evaluation lock clean
+.PHONY: setup bridge demo demo-kafka test test-cluster epochs properties lint docs dist check-wheel bench faults soak evaluation lock clean
 
 setup: $(STAMPS)/package bridge
 
@@ -77,6 +77,10 @@ check-wheel: dist
 # The properties of the epochs' protocol with many more schedules: some minutes.
 epochs: setup
 	PENSTOCK_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/python -m pytest --timeout=3600 tests/epochs
+
+# All properties of parts without Spark with other examples each time; what fails is told in a form to play again.
+properties: setup
+	PENSTOCK_RANDOM=1 $(BIN)/python -m pytest -m "not spark and not slow"
 
 # The tests of the runtime once more, with two executors in processes of their own; PENSTOCK_TEST_SHUFFLE names the shuffle between them.
 test-cluster: setup

@@ -1,5 +1,6 @@
 """Settings for all tests, and what several directories of them share."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,8 @@ from penstock.testing.kafka_jars import JarsError
 from tests.kafka_cluster import PASSWORD
 
 # The machines tests run on are shared and slow now and then: a time limit per example would fail at random.
-settings.register_profile("penstock", deadline=None)
+# The same examples each time; with PENSTOCK_RANDOM others.
+settings.register_profile("penstock", deadline=None, derandomize="PENSTOCK_RANDOM" not in os.environ)
 settings.load_profile("penstock")
 
 

@@ -5,10 +5,11 @@ A policy of Penstock may enter several times, with settings: `penstock share=0.9
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from penstock.bench.experiments import SETTINGS
 from penstock.imported import imported
+from penstock.policy.penstock.parameters import PenstockParameters, Switch
 from penstock.policy.registry import create_from_settings, policy_names
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ class EntrantError(ValueError):
 def curve() -> list[str]:
     """The policy `penstock` once for each share of intervals that may be asked of it."""
     return [f"penstock share={share:g}" for share in SHARES]
+
+
+def ablation() -> list[str]:
+    """The policy `penstock`, and once without each of its parts."""
+    parts = [name for name, type_ in get_type_hints(PenstockParameters).items() if type_ == Switch]
+    return ["penstock", *(f"penstock {part}=off" for part in parts)]
 
 
 def known_entrants() -> list[str]:

@@ -46,9 +46,21 @@ def _picture(name: str, standings: Sequence[Standing]) -> Any:
         tint, marker = colour(number), MARKERS[number % len(MARKERS)]
         costs, held = [cost for cost, _, _ in points], [held for _, held, _ in points]
         style = "-" if len(points) > 1 else "none"
-        axes.plot(costs, held, linestyle=style, marker=marker, color=tint, label=policy)
-        for cost, percent, setting in points:
-            axes.annotate(setting, (cost, percent), xytext=(6, 4), textcoords="offset points", color=tint)
+        varied, labels = _labels([setting for _, _, setting in points])
+        label = f"{policy}, {varied}" if varied else policy
+        axes.plot(costs, held, linestyle=style, marker=marker, color=tint, label=label)
+        # Above and below in turn: those of a curve may be close.
+        for place, (cost, percent, text) in enumerate(zip(costs, held, labels, strict=True)):
+            offset = (0, -14 if place % 2 else 8)
+            axes.annotate(
+                text,
+                (cost, percent),
+                xytext=offset,
+                textcoords="offset points",
+                color=tint,
+                fontsize="small",
+                ha="center",
+            )
     axes.set(
         title=f"{name}, simulated",
         xlabel="replica-hours over the oracle's",
@@ -61,6 +73,14 @@ def _picture(name: str, standings: Sequence[Standing]) -> Any:
         fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False
     )
     return figure
+
+
+def _labels(settings: Sequence[str]) -> tuple[str, list[str]]:
+    """What all of them set, if they set one thing, and what stands beside each point."""
+    names = {setting.partition("=")[0] for setting in settings}
+    if len(settings) < 2 or len(names) > 1:
+        return "", list(settings)
+    return names.pop(), [setting.partition("=")[2] for setting in settings]
 
 
 def curves(standings: Sequence[Standing]) -> dict[str, list[tuple[float, float, str]]]:

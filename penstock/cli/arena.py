@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from penstock.arena.bouts import Bout, BoutError, Outcome, fight
-from penstock.arena.entrants import create_entrant, curve, known_entrants
+from penstock.arena.entrants import ablation, create_entrant, curve, known_entrants
 from penstock.arena.oracle_cache import default_directory
 from penstock.arena.score import Standing
 from penstock.arena.traces import DIRECTORY, find_traces
@@ -45,6 +45,9 @@ def command(
     with_curve: Annotated[
         bool, typer.Option("--curve", help="The policy penstock once for each of several shares to hold.")
     ] = False,
+    with_ablation: Annotated[
+        bool, typer.Option("--ablation", help="The policy penstock, and once without each of its parts.")
+    ] = False,
     set_aside: Annotated[
         bool, typer.Option("--set-aside", help="The random flows that are not run otherwise, alone.")
     ] = False,
@@ -65,6 +68,8 @@ def command(
         entrants = list(dict.fromkeys(policy or known_entrants()))
         if with_curve:
             entrants = [*(one for one in entrants if one != "penstock"), *curve()]
+        if with_ablation:
+            entrants = [*(policy or ()), *ablation()]
         for name in entrants:
             create_entrant(name)
         rates, skipped = find_traces(traces)

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import processes
-from penstock.arena.entrants import EntrantError, create_entrant, known_entrants
+from penstock.arena.entrants import EntrantError, ablation, create_entrant, known_entrants
 from penstock.arena.workloads import Workload
 from penstock.cli.main import app
 from tests.arena.flows import row
@@ -115,6 +115,15 @@ def test_a_policy_enters_with_settings_and_penstock_with_several_shares(small: l
     wrong = CliRunner().invoke(app, [*small, "--policy", "static shares=1"])
     assert wrong.exit_code == 2
     assert "static.shares" in wrong.stderr
+
+
+def test_penstock_enters_without_each_of_its_parts(small: list[str]) -> None:
+    ran = CliRunner().invoke(app, [*small, "--ablation", "--only", "idle", "--json"])
+    assert ran.exit_code == 0, ran.output
+    entered = [one["policy"] for one in json.loads(ran.stdout)["standings"]]
+    assert entered == ablation()
+    assert entered[0] == "penstock"
+    assert {"penstock season=off", "penstock chains=off", "penstock price=off"} <= set(entered)
 
 
 def test_all_policies_can_enter() -> None:

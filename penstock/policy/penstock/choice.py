@@ -1,12 +1,13 @@
 """The fewest replicas that keep every constraint.
 
     minimise sum of p_i   so that for each constraint c
-    fixed_c + m_c (sum of W_i(p_i) + z sqrt(sum of (W_i v_i)^2)) <= bound_c       i over the queues of c
+    fixed_c + t_c (m_c sum of W_i(p_i) + z sqrt(sum of (W_i v_i)^2)) <= bound_c       i over the queues of c
 
-m is the margin, z the normal quantile of the share. It begins with the fewest replicas that do the work and
-drain what is left over, and gives one more where that shortens the worst constraint most. Waits fall ever
-more slowly, so the best single steps are the best in total. At last, what one constraint made superfluous for
-another is taken back.
+m is the margin of the waits, z the normal quantile of the share times how much luck there is (luck.py), t
+that of a percentile (tails.py). Margin and luck are learnt apart, so that one odd interval is not paid for
+twice. It begins with the fewest replicas that do the work and drain what is left over, and gives one more
+where that shortens the worst constraint most. Waits fall ever more slowly, so the best single steps are the
+best in total. At last, what one constraint made superfluous for another is taken back.
 """
 
 import math
@@ -54,6 +55,7 @@ class Bound:
     bound_ms: float
     factor: float
     sigmas: float
+    margin: float = 1.0
 
 
 @dataclass(slots=True)
@@ -116,7 +118,9 @@ class _Search:
         while _latency_ms(bound, wait_ms, luck2) > bound.bound_ms:
             best, most, luck_ms = None, 0.0, math.sqrt(luck2)
             for name, one in steps.items():
-                gain_ms = one.wait_ms + bound.sigmas * (luck_ms - math.sqrt(max(0.0, luck2 - one.luck2)))
+                gain_ms = bound.margin * one.wait_ms + bound.sigmas * (
+                    luck_ms - math.sqrt(max(0.0, luck2 - one.luck2))
+                )
                 if gain_ms > least_ms and gain_ms / one.step > most:
                     best, most = name, gain_ms / one.step
             if best is None:
@@ -163,7 +167,7 @@ def _latency_ms(bound: Bound, wait_ms: float, luck_squares: float) -> float:
     if wait_ms == math.inf:
         return math.inf
     luck_ms = bound.sigmas * math.sqrt(max(0.0, luck_squares))
-    return bound.fixed_ms + bound.factor * (wait_ms + luck_ms)
+    return bound.fixed_ms + bound.factor * (bound.margin * wait_ms + luck_ms)
 
 
 def choose(queues: Mapping[str, Queue], bounds: Sequence[Bound], least: Mapping[str, int] = _NONE) -> Choice:

@@ -7,26 +7,32 @@ and k newer ones (k a power of two), the two means differ by no more than luck,
 
 and where they do, only the newer ones count (adaptive windowing, Bifet and Gavalda). So a constant load is
 averaged, a step is believed at once, and a slow change after some intervals. The trend is the median of the
-slopes between any two of the last intervals (Theil and Sen), which a single odd one does not move. It is used
-only while it has been the better forecast lately, so never on noise: both are judged by what came, over the
-same time ahead, where having expected too little counts nine times as much as too much.
+slopes between any two of the last intervals (Theil and Sen), which a single odd one does not move; where
+there is none, a slow one may be seen in more of them (line.py). It is used only while it has been the better
+forecast lately, so never on noise: both are judged by what came, over the same time ahead, where having
+expected too little counts nine times as much as too much.
 
 A surprise is what came over what was expected, if it was more than luck; a load that falls at once may rise
 at once, so a fall counts as the rise that would undo it. The head-room is a quantile of the surprises of the
 last minutes, and never above the most that was seen in them: a load at its peak needs no room for twice that.
 A quantile above 1 (margin.py) is room for all that was ever seen.
+
+A load that comes again is expected as it came before (season.py).
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from statistics import median
+
+from penstock.policy.penstock.line import Line, line
+from penstock.policy.penstock.season import KNOWN, Seasons, came_before, pairs
 
 LUCK = 3.0
 _STEP = 4.0
 REMEMBERED = 120
-"""Intervals; ten minutes of 5 s."""
+"""Intervals, of surprises and of the most that was seen; ten minutes of 5 s."""
 _LEVEL_OF = 40
 _TREND_OF = 5
 _FORGETS = 0.85
@@ -34,6 +40,7 @@ _TOO_LITTLE = 9.0
 _LARGEST = 10.0
 _FURTHER = 1.5
 _ONE_STEP = 0.7
+_LIKE = 0.2
 DRIFT = 1.0
 """Standard deviations of luck: a change as small as that goes unnoticed for a while, and is planned for."""
 
@@ -46,6 +53,7 @@ class History:
     surprises: tuple[float, ...] = ()
     level_loss: float = 0.0
     trend_loss: float = 0.0
+    seasons: Seasons = field(default_factory=Seasons)
 
     @property
     def has_trend(self) -> bool:
@@ -65,6 +73,7 @@ class Forecast:
     planned_per_s: float
     trend: bool
     surprising: float
+    season: int | None = None
 
 
 def level(rates: Sequence[float], interval_s: float) -> float:
@@ -101,18 +110,31 @@ def slope(rates: Sequence[float], interval_s: float) -> float:
     return found
 
 
+def trend(rates: Sequence[float], interval_s: float, flat: float) -> Line:
+    """From what is there now on; level where there is none."""
+    steep = slope(rates, interval_s)
+    slow = line(rates, interval_s) if steep == 0.0 else None
+    return Line(flat, steep) if slow is None else slow
+
+
 def learnt(history: History, rate_per_s: float, interval_s: float, ahead: int) -> History:
     """With one more interval, and what the forecasts of `ahead` intervals ago were worth."""
-    rates = (*history.rates, rate_per_s)[-REMEMBERED:]
+    rates = (*history.rates, rate_per_s)[-KNOWN - 1 :]
     history = replace(history, rates=rates)
     before = rates[:-ahead]
     if not before:
         return history
     flat = level(before, interval_s)
-    rising = max(0.0, flat + ahead * slope(before, interval_s))
+    rising = trend(before, interval_s, flat).at(ahead)
     chosen = rising if history.has_trend else flat
+
+    def lost(came: float, expected: float) -> float:
+        return 0.0 if is_luck(came, expected, interval_s) else _loss(came, expected)
+
+    seasons = history.seasons.then(rates, lost(rate_per_s, chosen), lost, _loss)
     return replace(
         history,
+        seasons=seasons,
         surprises=(*history.surprises, _surprise(rate_per_s, chosen, interval_s))[-REMEMBERED:],
         level_loss=_FORGETS * history.level_loss + _loss(rate_per_s, flat),
         trend_loss=_FORGETS * history.trend_loss + _loss(rate_per_s, rising),
@@ -137,29 +159,59 @@ def _loss(came: float, expected: float) -> float:
 
 
 def forecast(
-    history: History, interval_s: float, ahead: int, quantile: float | None, *, is_last: bool = False
+    history: History,
+    interval_s: float,
+    ahead: int,
+    quantile: float | None,
+    *,
+    until: int | None = None,
+    slow: bool = False,
+    is_last: bool = False,
+    may_repeat: bool = True,
 ) -> Forecast:
-    """Of the rate in `ahead` intervals; a `quantile` of None is no head-room. `is_last`: it is the last."""
-    rises = slope(history.rates, interval_s) if history.has_trend and not is_last else 0.0
-    known = history.rates[-1:] if is_last else history.rates
-    expected = max(0.0, level(known, interval_s) + ahead * rises)
+    """Of the most that comes between `ahead` and `until` intervals from now.
+
+    Without a `quantile` there is no head-room. `slow`: a change may take longer than an interval.
+    `is_last`: it is what came last. `may_repeat`: seasons count.
+    """
+    rates, surprises = history.rates, history.surprises
+    season = _season(history, ahead) if may_repeat and not is_last else None
+    rises = 0.0
+    if season is not None:
+        times = range(ahead, min(season, max(ahead, until or ahead)) + 1)
+        expected = max(came_before(rates, season, time) for time in times)
+        surprises = tuple(_surprise(came, before, interval_s) for came, before in pairs(rates, season))
+    else:
+        flat = level(rates[-1:] if is_last else rates, interval_s)
+        goes = trend(rates, interval_s, flat) if history.has_trend and not is_last else Line(flat, 0.0)
+        rises = goes.slope
+        expected = goes.at(max(ahead, until or ahead) if rises > 0.0 else ahead)
     lucky = planned = expected
     if quantile is not None:
         lucky = expected + DRIFT * math.sqrt(expected / interval_s)
-        room = expected * _quantile(history.surprises, quantile) if quantile <= 1.0 else math.inf
-        planned = max(lucky, min(room, _most(history, ahead)))
-    often = sum(one > 1.0 for one in history.surprises) / max(1, len(history.surprises))
-    return Forecast(expected, lucky, planned, rises != 0.0, often)
+        room = expected * _quantile(surprises, quantile) if quantile <= 1.0 else math.inf
+        planned = max(lucky, min(room, _most(history, slow=slow or ahead > 1)))
+    often = sum(one > 1.0 for one in surprises) / max(1, len(surprises))
+    return Forecast(expected, lucky, planned, rises != 0.0, often, season)
 
 
-def _most(history: History, ahead: int) -> float:
+def _season(history: History, ahead: int) -> int | None:
+    """Its length, if there is one and the last interval was like the one a season before."""
+    season = history.seasons.found(history.rates, ahead)
+    if season is None:
+        return None
+    came, before = history.rates[-1], came_before(history.rates, season, 0)
+    return season if abs(came - before) <= _LIKE * max(came, before) else None
+
+
+def _most(history: History, *, slow: bool) -> float:
     """What head-room goes up to: the most that was seen.
 
-    Where a change takes longer than an interval, and the newest is the most and a surprise, it may be on its
-    way to more, and there is no time to wait and see.
+    Where a change may take longer than an interval, and the newest is the most and a surprise, it may be on
+    its way to more, and there is no time to wait and see.
     """
-    seen = max(history.rates)
-    if ahead > 1 and history.rates[-1] == seen and history.surprises:
+    seen = max(history.rates[-REMEMBERED:])
+    if slow and history.rates[-1] == seen and history.surprises:
         return seen * min(history.surprises[-1], _FURTHER)
     return seen
 

@@ -14,6 +14,7 @@ from penstock.policy.penstock.memory import Memory, fixed_ms
 from penstock.policy.penstock.model import Model
 from penstock.policy.penstock.parameters import PenstockParameters
 from penstock.policy.penstock.price import Prices
+from penstock.policy.penstock.proved import Proved
 from penstock.policy.penstock.seen import fits_after, fixed_after, holders_after, scalability_after
 from penstock.policy.penstock.servers import UnknownError
 from penstock.policy.penstock.tails import tails_after
@@ -44,8 +45,7 @@ def after(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) ->
     if prices.pause_s > 0.0:
         return replace(memory, last=snapshot, prices=prices)
     lesson = _Lesson(snapshot, memory, parameters, rates, prices)
-    unsettled = set(snapshot.tasks) if memory.prices.pause_s else set(memory.holders)
-    counts = counted(memory.counts, snapshot, unsettled)
+    counts = counted(memory.counts, snapshot, _unsettled(snapshot, memory))
     ahead = memory.prices.ahead(snapshot.interval_s)
     fixed = fixed_after(snapshot, counts, memory.fixed)
     return replace(
@@ -64,7 +64,15 @@ def after(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) ->
         lucks=lesson.lucks(),
         margins=lesson.margins(),
         prices=lesson.priced(),
+        proved=lesson.proved(),
     )
+
+
+def _unsettled(snapshot: Snapshot, memory: Memory) -> set[str]:
+    """Tasks to which items did not come as they do: what a change held up for a moment comes all at once."""
+    last = memory.last
+    changed = last is not None and current_parallelism(last) != current_parallelism(snapshot)
+    return set(snapshot.tasks) if changed or memory.prices.pause_s else set(memory.holders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,14 @@ class _Lesson:
             return self.prices
         broken = any(held(self.snapshot, one) is False for one in self.snapshot.constraints)
         return self.prices.saved(self.snapshot.interval_s if broken else 0.0)
+
+    def proved(self) -> Proved:
+        last = self.memory.last
+        return self.memory.proved.then(
+            self.rates,
+            held=all(held(self.snapshot, one) is not False for one in self.snapshot.constraints),
+            changed=last is None or current_parallelism(last) != current_parallelism(self.snapshot),
+        )
 
     def margins(self) -> dict[str, Margin]:
         plan, surprised = self._plan(), self._is_surprised()

@@ -7,7 +7,9 @@ over: then the model was too hopeful, and waits count for more. Anything else te
     a <- a + GAIN ((1 - share) - missed)        the surprises left uncovered (adaptive conformal inference)
     log m <- log m + STEP (missed - (1 - share))    what predicted waits are multiplied by
 
-Both come to rest where the share that is missed is the one that may be.
+Both come to rest where the share that is missed is the one that may be. m is never below 1: what the formula
+has too much of is taken away by its fit (waiting.py), and a margin that shrinks as long as nothing is missed
+would change a flow again and again under a load that never does.
 """
 
 import math
@@ -15,7 +17,7 @@ from dataclasses import dataclass, replace
 
 _GAIN = 0.05
 _STEP = 0.2
-_LEAST, _MOST = 0.8, 2.5
+_LEAST, _MOST = 1.0, 2.5
 
 
 @dataclass(frozen=True, slots=True)

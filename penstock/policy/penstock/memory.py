@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.policy.penstock.capacity import Scalability
+from penstock.policy.penstock.chains import Wish
 from penstock.policy.penstock.counted import Counted, Ratio
 from penstock.policy.penstock.forecast import History
 from penstock.policy.penstock.luck import Luck
 from penstock.policy.penstock.margin import Margin
 from penstock.policy.penstock.price import Prices
+from penstock.policy.penstock.proved import Proved
 from penstock.policy.penstock.waiting import Fit
 from penstock.stats.snapshot import Snapshot
 
@@ -29,6 +31,8 @@ class Memory:
     lucks: Mapping[str, Luck] = field(default_factory=dict)
     margins: Mapping[str, Margin] = field(default_factory=dict)
     prices: Prices = field(default_factory=Prices)
+    proved: Proved = field(default_factory=Proved)
+    chains: Wish | None = None
 
     @property
     def fixed_ms(self) -> dict[str, float]:

@@ -20,6 +20,7 @@ from penstock.policy.penstock.servers import (
     is_left_over,
     queues_of,
     servers,
+    service_cv2,
     service_s,
     slacks_ms,
 )
@@ -79,7 +80,7 @@ class Model:
         scalability = self.memory.scalability.get(name, Scalability())
         return Wait(
             service_ms=1000.0 * service_s(server, counts),
-            service_cv2=counts.service_cv2(name),
+            service_cv2=service_cv2(server, counts),
             rate_per_s=rate_per_s,
             arrivals=self._arrivals(name) if self.parameters.waiting == "on" else None,
             cv2=counts.arrival_cv2(name),
@@ -156,8 +157,9 @@ class Model:
                     self._fixed_ms[one.name],
                     tuple(name for name in queues if name in waits),
                     one.latency_ms,
-                    slack * memory.margins[one.name].factor * tail_of(one, memory.tails),
+                    slack * tail_of(one, memory.tails),
                     sigmas[one.name] * memory.lucks.get(one.name, Luck()).factor,
+                    memory.margins[one.name].factor,
                 )
             )
         return found

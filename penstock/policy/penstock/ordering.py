@@ -73,9 +73,14 @@ class Ordering:
         for name in servers(self.snapshot):
             fewest: int | None = self.wanted.enough.replicas[name]
             if self._is_priced:
-                fewest = self.prices.fewest(name, self.snapshot.interval_s)
+                fewest = self.prices.fewest(name, self.snapshot.interval_s, self.wanted.expected)
             if fewest is not None and fewest < now[name]:
                 found[name] = fewest
+        saved = sum(now[name] - count for name, count in found.items())
+        if self._is_priced and not self.prices.is_worth(
+            saved, sum(now[name] for name in servers(self.snapshot))
+        ):
+            return {}
         return found
 
     def reasons(self, now: Mapping[str, int], changed: Mapping[str, int]) -> list[Reason]:
@@ -86,12 +91,18 @@ class Ordering:
         ]
         return [*infeasible, *(self._reason(name, now[name], count) for name, count in changed.items())]
 
+    def _by(self) -> str:
+        seasons = [one.season for one in self.wanted.forecasts.values() if one.season is not None]
+        if seasons:
+            return f", as {seasons[0] * self.snapshot.interval_s:.3g} s before"
+        rising = any(one.trend for one in self.wanted.forecasts.values())
+        return ", going by the trend" if rising else ""
+
     def _reason(self, name: str, now: int, count: int) -> Reason:
         expected = sum(one.expected_per_s for one in self.wanted.forecasts.values())
         planned = sum(one.planned_per_s for one in self.wanted.forecasts.values())
-        rising = any(one.trend for one in self.wanted.forecasts.values())
         if count > now:
-            why = f"{expected:.4g} items/s are expected{', going by the trend' if rising else ''}"
+            why = f"{expected:.4g} items/s are expected{self._by()}"
             if planned > 1.05 * expected:
                 why += f", and with the surprises of late {planned:.4g} are planned for"
             why += f": that takes {count} replicas of {name}, and it has {now}"

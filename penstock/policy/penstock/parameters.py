@@ -21,14 +21,19 @@ class PenstockParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
         ),
     ] = 0.99
     drain_s: Annotated[
-        float, Meta(gt=0, description="In which time a backlog is to be gone.", extra={"unit": "s"})
+        float,
+        Meta(gt=0, description="In which time a backlog is to be gone, or an interval.", extra={"unit": "s"}),
     ] = 5.0
     envelope_ms: Annotated[
         float,
         Meta(ge=0, description="What an envelope costs its sender or receiver.", extra={"unit": "ms"}),
     ] = 0.05
     lifetimes: Annotated[Switch, Meta(description="Off: batch lifetimes stay as they are.")] = "on"
+    chains: Annotated[Switch, Meta(description="Off: chains stay as they are.")] = "on"
     forecast: Annotated[Switch, Meta(description="Off: what comes is what came in the last interval.")] = "on"
+    season: Annotated[Switch, Meta(description="Off: a load that comes again is met as if it never had.")] = (
+        "on"
+    )
     headroom: Annotated[Switch, Meta(description="Off: forecasts are taken as certain.")] = "on"
     capacity: Annotated[
         Switch, Meta(description="Off: each replica does as much as now, however many there are.")

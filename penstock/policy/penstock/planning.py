@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
+import msgspec
+
 from penstock.policy.keep import current_parallelism
 from penstock.policy.penstock.choice import Choice, choose, keeps
 from penstock.policy.penstock.demand import demand, owed_per_s
@@ -17,11 +19,15 @@ from penstock.policy.penstock.learning import share_of
 from penstock.policy.penstock.memory import Memory
 from penstock.policy.penstock.model import Model
 from penstock.policy.penstock.parameters import PenstockParameters
+from penstock.policy.penstock.price import Prices
 from penstock.stats.snapshot import Snapshot
 
 _BAND = 1.25
-"""So much longer may waits be before what was found to be enough is too little. Where replicas come within an
-interval there is time to see, and they may be so much longer before more are ordered, too."""
+"""So much longer may waits be before what was found to be enough is too little. Where replicas come within
+an interval, or those of now have borne as much (proved.py), there is time to see, and they may be so
+much longer before more are ordered, too; and SOLID times as long where those of now have not missed
+anything for a while."""
+_SOLID = 1.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +54,16 @@ class Wanted:
 
 
 def wanted(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -> Wanted:
-    """Raises UnknownError where something was not measured."""
+    """Raises UnknownError where something was not measured.
+
+    A backlog is to be gone within an interval: each one with it is not held.
+    """
+    drain_s = min(parameters.drain_s, snapshot.interval_s)
+    parameters = msgspec.structs.replace(parameters, drain_s=drain_s)
     ahead = memory.prices.ahead(snapshot.interval_s)
     quantile = max((margin.quantile for margin in memory.margins.values()), default=parameters.share)
     forecasts = {
-        name: _forecast(history, snapshot.interval_s, ahead, quantile, parameters)
+        name: _forecast(history, snapshot.interval_s, memory.prices, quantile, parameters)
         for name, history in memory.sources.items()
     }
     model = Model(snapshot, memory, parameters)
@@ -70,10 +81,12 @@ def wanted(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -
     if planned != lucky:
         cases.append(_Case(model, comes, demand(snapshot, memory.counts, planned, drained), often))
     need = _choice(cases, 1.0, {})
+    borne = memory.proved.bears({name: one.planned_per_s for name, one in forecasts.items()})
+    band = _SOLID if borne and memory.proved.is_solid else _BAND if borne or ahead == 1 else 1.0
     return Wanted(
         need=_within_limits(snapshot, need),
         enough=_within_limits(snapshot, _choice(cases, _BAND, need.replicas)),
-        is_short=not all(one.keeps(1.0 / _BAND if ahead == 1 else 1.0) for one in cases),
+        is_short=not all(one.keeps(1.0 / band) for one in cases),
         forecasts=forecasts,
     )
 
@@ -114,10 +127,19 @@ def _choice(cases: Sequence[_Case], slack: float, least: Mapping[str, int]) -> C
 
 
 def _forecast(
-    history: History, interval_s: float, ahead: int, quantile: float, parameters: PenstockParameters
+    history: History, interval_s: float, prices: Prices, quantile: float, parameters: PenstockParameters
 ) -> Forecast:
     quantile_or_none = quantile if parameters.headroom == "on" else None
-    return forecast(history, interval_s, ahead, quantile_or_none, is_last=parameters.forecast == "off")
+    return forecast(
+        history,
+        interval_s,
+        prices.ahead(interval_s),
+        quantile_or_none,
+        until=prices.until_next(interval_s),
+        slow=prices.delay_s is None,
+        is_last=parameters.forecast == "off",
+        may_repeat=parameters.season == "on",
+    )
 
 
 def _within_limits(snapshot: Snapshot, choice: Choice) -> Choice:

@@ -1,8 +1,9 @@
 """The policy `penstock`: look, learn, plan, choose, and change only what is worth it.
 
 learning.py    what an interval teaches        counted, forecast, capacity, waiting, tails, margin, price
-planning.py    the replicas that are wanted    forecast, demand, model, choice
-ordering.py    those that are ordered          price
+planning.py    the replicas that are wanted    forecast, season, demand, model, choice
+ordering.py    those that are ordered          price, proved
+chains.py, lifetimes.py                        with the replicas of now
 """
 
 from dataclasses import replace
@@ -11,8 +12,9 @@ import msgspec
 
 from penstock.policy.decision import Decision, Reason
 from penstock.policy.keep import current_parallelism, keep, scale
+from penstock.policy.penstock.chains import chained
 from penstock.policy.penstock.demand import due_per_s
-from penstock.policy.penstock.learning import after
+from penstock.policy.penstock.learning import after, share_of
 from penstock.policy.penstock.lifetimes import lifetimes
 from penstock.policy.penstock.memory import Memory
 from penstock.policy.penstock.ordering import Ordering
@@ -57,8 +59,9 @@ class Penstock:
             plans=(*memory.plans, found.plan)[-_PLANS:],
             prices=memory.prices.wished(found.enough.replicas),
         )
-        decision, ordered = self._ordered(snapshot, memory, found)
-        return self._with_lifetimes(snapshot, memory, found, decision), ordered
+        decision, memory = self._ordered(snapshot, memory, found)
+        decision, memory = self._with_chains(snapshot, memory, found, decision)
+        return self._with_lifetimes(snapshot, memory, found, decision), memory
 
     def _ordered(self, snapshot: Snapshot, memory: Memory, found: Wanted) -> tuple[Decision, Memory]:
         ordering = Ordering(snapshot, found, memory.prices, self.parameters)
@@ -85,6 +88,24 @@ class Penstock:
         again = {} if order is None else {task: n for task, n in order.replicas.items() if task in known}
         return scale(snapshot, self.name, again, reasons)
 
+    def _with_chains(
+        self, snapshot: Snapshot, memory: Memory, found: Wanted, decision: Decision
+    ) -> tuple[Decision, Memory]:
+        if self.parameters.chains == "off" or decision.parallelism != current_parallelism(snapshot):
+            return decision, memory
+        shares = [share_of(one, self.parameters) for one in snapshot.constraints]
+        wanted = chained(
+            snapshot,
+            memory.counts,
+            memory.chains,
+            grows=_grows(found),
+            may_join=memory.prices.may_save(max(shares, default=self.parameters.share)),
+        )
+        changed = msgspec.structs.replace(
+            decision, chains=wanted.chains, reasons=[*decision.reasons, *wanted.reasons]
+        )
+        return changed, replace(memory, chains=wanted.wish)
+
     def _with_lifetimes(
         self, snapshot: Snapshot, memory: Memory, found: Wanted, decision: Decision
     ) -> Decision:
@@ -96,6 +117,12 @@ class Penstock:
         return msgspec.structs.replace(
             decision, batch_lifetime_ms=changed, reasons=[*decision.reasons, *reasons]
         )
+
+
+def _grows(found: Wanted) -> float:
+    """What is planned for over what is expected, of the source where it is most."""
+    shares = [rate / found.expected[name] for name, rate in found.plan.items() if found.expected[name] > 0.0]
+    return max(shares, default=1.0)
 
 
 def _unusable(snapshot: Snapshot, memory: Memory) -> Reason | None:

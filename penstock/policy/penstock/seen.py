@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from penstock.policy.measured import finite, output_batch_ms, queue_wait_ms, task_latency_ms
 from penstock.policy.penstock.capacity import Scalability
 from penstock.policy.penstock.counted import LUCK, Counted, Ratio
-from penstock.policy.penstock.servers import UnknownError, is_left_over, servers, service_s, slacks_ms
+from penstock.policy.penstock.servers import (
+    UnknownError,
+    is_left_over,
+    servers,
+    service_cv2,
+    service_s,
+    slacks_ms,
+)
 from penstock.policy.penstock.waiting import Fit, kingman_ms, learnt
 from penstock.stats.snapshot import ConstraintSpec, Snapshot
 
@@ -35,7 +42,7 @@ def fits_after(
         rho = done * each_ms / 1000.0 / snapshot.interval_s / task.parallelism
         calm = not any(is_left_over(one, each_ms, slack_ms[name]) for one in (before_it, task))
         if rho < _CALM and calm:
-            kingman = kingman_ms(each_ms, rho, counts.arrival_cv2(name), counts.service_cv2(name))
+            kingman = kingman_ms(each_ms, rho, counts.arrival_cv2(name), service_cv2(server, counts))
             found[name] = learnt(found.get(name, Fit()), wait_ms, kingman)
     return found
 

@@ -69,3 +69,17 @@ def is_left_over(task: TaskStats, service_ms: float, slack_ms: float) -> bool:
     """Whether more waits than a queue that the bound allows for."""
     backlog = finite(task.backlog_total)
     return backlog is not None and backlog * service_ms / task.parallelism > 0.5 * slack_ms + 2.0 * service_ms
+
+
+def service_cv2(server: Server, counts: Counted) -> float:
+    """The squared coefficient of variation of that: sum of r (c S)^2 over the square of the sum of r S."""
+    if len(server.members) == 1:
+        return counts.service_cv2(server.name)
+    first = counts.costs.get(server.name, Ratio()).below_each
+    mean = square = 0.0
+    for name in server.members:
+        each, ratio = counts.service_s(name) or 0.0, counts.costs.get(name, Ratio()).below_each
+        share = ratio / first if first > 0.0 else 1.0
+        mean += share * each
+        square += share * counts.service_cv2(name) * each * each
+    return square / (mean * mean) if mean > 0.0 else counts.service_cv2(server.name)

@@ -44,6 +44,29 @@ def test_more_load_never_means_fewer_replicas(rate: float, more: float, each_ms:
     assert total(then) >= total(before)
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.floats(20, 300), st.floats(1, 3), st.integers(1, 12))
+def test_nor_does_it_after_some_intervals(rate: float, more: float, intervals: int) -> None:
+    """Whatever was learnt so far, what comes now may be more or less."""
+    _, memory = decided(*(row(rate, replicas=(8, 3), luck=0.01 * n) for n in range(intervals)))
+    before, then = (
+        POLICY.decide(row(comes, replicas=(8, 3), luck=0.5), memory)[0] for comes in (rate, rate * more)
+    )
+    assert all(then.parallelism[name] >= count for name, count in before.parallelism.items())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(20, 300), st.floats(1, 4), st.integers(1, 12))
+def test_a_looser_bound_never_means_more_after_some_intervals(
+    rate: float, looser: float, intervals: int
+) -> None:
+    tight, loose = (
+        decided(*(row(rate, replicas=ONE_EACH, bound_ms=bound, luck=0.01 * n) for n in range(intervals)))[0]
+        for bound in (90.0, 90.0 * looser)
+    )
+    assert total(loose) <= total(tight)
+
+
 @settings(max_examples=25)
 @given(rates, st.floats(1, 4), services)
 def test_a_looser_bound_never_means_more_replicas(rate: float, looser: float, each_ms: Any) -> None:
@@ -100,6 +123,26 @@ def test_a_source_without_a_rate_stops_everything() -> None:
     assert decision.parallelism == {"t0": 1, "t1": 1}
     assert decision.reasons[0].why == "'source' lacks rate_total; nothing changes until it is measured"
     assert memory == Memory()
+
+
+@settings(max_examples=25)
+@given(any_snapshot(), any_snapshot(), st.booleans())
+def test_missing_or_stale_data_are_never_an_action(first: Snapshot, second: Snapshot, stale: bool) -> None:
+    """Whatever is measured besides: with the last snapshot again, or without the rate of a source."""
+    _, memory = decided(first)
+    seen = first if stale else _without_a_rate(second)
+    decision, after = POLICY.decide(seen, memory)
+    if decision.reasons and decision.reasons[0].rule in ("stale_data", "missing_data"):
+        assert decision.parallelism == {name: one.parallelism for name, one in seen.elastic_tasks().items()}
+        assert (decision.batch_lifetime_ms, decision.chains) == ({}, seen.chains)
+    else:
+        assert stale, "nothing was done in it, so it may as well be a new one"
+    assert stale or after == memory
+
+
+def _without_a_rate(seen: Snapshot) -> Snapshot:
+    source = msgspec.structs.replace(seen.tasks["source"], rate_total=None)
+    return msgspec.structs.replace(seen, tasks={**seen.tasks, "source": source})
 
 
 def test_a_repeated_snapshot_is_not_acted_on() -> None:
@@ -178,7 +221,8 @@ def test_a_percentile_takes_more_than_the_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["forecast", "headroom", "capacity", "waiting", "margin", "price", "lifetimes"]
+    "part",
+    ["forecast", "season", "headroom", "capacity", "waiting", "margin", "price", "lifetimes", "chains"],
 )
 def test_every_part_can_be_switched_off(part: str) -> None:
     policy = Penstock(msgspec.convert({part: "off"}, PenstockParameters))
@@ -202,3 +246,14 @@ def _seconds(snapshot: Snapshot, memory: Memory) -> float:
     begin = time.process_time()
     POLICY.decide(snapshot, memory)
     return time.process_time() - begin
+
+
+def test_a_burst_after_a_change_is_not_how_items_come() -> None:
+    """A restart of a second holds items up, which then come all at once: that asks for no more replicas."""
+    _, memory = decided(*(row(150, replicas=(4, 2), luck=0.01 * number) for number in range(6)))
+    burst = row(150, replicas=(5, 2), wait_ms=60.0, interarrival_cv=3.1)
+    decision, memory = POLICY.decide(burst, memory)
+    assert total(decision) <= 7
+    assert memory.counts.arrival_cv2("t0") == pytest.approx(1.0)
+    decision, memory = POLICY.decide(row(150, replicas=(5, 2), luck=0.1, interarrival_cv=3.1), memory)
+    assert memory.counts.arrival_cv2("t0") > 3.0, "if it goes on, it is"

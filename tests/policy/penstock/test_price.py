@@ -48,9 +48,9 @@ def test_standing_still_long_after_a_change_is_not_its_price() -> None:
 def test_fewer_is_the_most_that_was_enough_lately() -> None:
     prices = Prices()
     for count in (9, 3, 4, 3, 3):
-        assert prices.fewest("a", 5.0) is None or count == 3
+        assert prices.fewest("a", 5.0, {}) is None or count == 3
         prices = prices.wished({"a": count})
-    assert prices.fewest("a", 5.0) == 4
+    assert prices.fewest("a", 5.0, {}) == 4
 
 
 def test_what_savings_break_is_their_price_and_is_forgiven() -> None:
@@ -67,8 +67,40 @@ def test_a_saving_that_is_undone_takes_more_evidence_the_next_time() -> None:
     assert undone.patience == 2
     for _ in range(6):
         undone = undone.wished({"a": 3})
-    assert undone.fewest("a", 5.0) is None
-    assert undone.wished({"a": 3}).fewest("a", 5.0) == 3
+    assert undone.fewest("a", 5.0, {}) is None
+    assert undone.wished({"a": 3}).fewest("a", 5.0, {}) == 3
     again = undone.ordered({"a": 3}, {"a": 4}, {"source": 100.0})
     assert again.ordered({"a": 4}, {"a": 3}, {"source": 100.0}).patience == 4
     assert again.ordered({"a": 6}, {"a": 3}, {"source": 150.0}).patience == 1, "the load is another"
+
+
+def test_an_order_lasts_until_the_next_one_can_be_there() -> None:
+    assert [Prices(delay_s=delay).until_next(5.0) for delay in (None, 0.0, 5.0, 25.0)] == [1, 1, 3, 11]
+
+
+def test_what_saves_hardly_anything_is_not_worth_a_change() -> None:
+    assert not Prices().is_worth(1, 20)
+    assert Prices().is_worth(1, 3)
+    assert Prices().is_worth(2, 20)
+
+
+def test_where_the_load_is_the_same_a_saving_takes_more_evidence() -> None:
+    prices = Prices().ordered({"a": 5}, {"a": 4}, {"source": 100.0})
+    for _ in range(30):
+        prices = prices.looked({"a": 5}, 5.0, 0.0)
+    for _ in range(6):
+        prices = prices.wished({"a": 3})
+    assert prices.fewest("a", 5.0, {"source": 100.0}) is None
+    assert prices.fewest("a", 5.0, {"source": 50.0}) == 3, "the load has fallen"
+    for _ in range(24):
+        prices = prices.wished({"a": 3})
+    assert prices.fewest("a", 5.0, {"source": 100.0}) == 3
+
+
+def test_fewer_tell_nothing_of_the_time_that_replicas_take() -> None:
+    prices = Prices().ordered({"a": 2}, {"a": 4}, {})
+    for _ in range(3):
+        prices = prices.looked({"a": 4}, 5.0, 0.0)
+    prices = prices.looked({"a": 2}, 5.0, 0.0)
+    assert prices.order is None
+    assert prices.delay_s is None

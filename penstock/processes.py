@@ -19,6 +19,14 @@ def stat(pid: int) -> list[str] | None:
         return None
 
 
+def name_of(pid: int) -> str | None:
+    """The name of its program, as the kernel has it; None for a process that is gone."""
+    try:
+        return (PROC / str(pid) / "comm").read_text().rstrip("\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
 def identity(pid: int) -> str | None:
     """A process for good: its number, which is used again one day, and when it was started (in ticks)."""
     fields = stat(pid)

@@ -23,14 +23,40 @@ Kind = Literal["value", "list", "map", "timer", "per replica"]
 
 HOME: Final = "_penstock_state"
 """The attribute of a task's object that says where its state is."""
+PLAIN: Final = frozenset((bool, bytes, float, int, str, type(None)))
+"""Types of values that nobody can change in place."""
+_MISSING: Final = object()
 
 
 class StateError(Exception):
     """State is declared or used in a way that cannot work."""
 
 
+class Touched(NamedTuple):
+    """Cells that were touched, with their values of now; and the group of the key of each."""
+
+    values: dict[Any, Any]
+    groups: list[int]
+
+    def note(self, group: int, entry: Any, value: Any) -> None:
+        """It is touched, perhaps not for the first time."""
+        self.values[entry] = value
+        if len(self.values) > len(self.groups):
+            self.groups.append(group)
+
+
 class Home(Protocol):
     """Where the state of an object is."""
+
+    values: dict[Any, Any] | None
+    """Of plain cells, by (name, key): those of the group of the key that is at work, if there is nothing else
+    to be done for an item than to look them up. Cells do that themselves: it is what most items need.
+    """
+    touched: Touched | None
+    """Where to note what is touched among them, if anybody wants to know."""
+    group: int
+    at: Hashable
+    """The key that is at work."""
 
     def key(self) -> Hashable:
         """The key that is at work."""
@@ -133,12 +159,25 @@ class Cell(Declared, Generic[T]):
         if task is None:
             return self
         home = task.__dict__.get(HOME)  # once or more for every item, so without a call in between
+        if home is not None and home.values is not None and self.is_plain:
+            known = home.values.get((self.name, home.at), _MISSING)
+            if type(known) in PLAIN:
+                return known  # type: ignore[no-any-return]
         found: T = (_home(task) if home is None else home).read(self)
         return found
 
     def __set__(self, task: object, value: T) -> None:
         home = task.__dict__.get(HOME)
-        (_home(task) if home is None else home).write(self, value)
+        if home is None or home.values is None or not self.is_plain:
+            (_home(task) if home is None else home).write(self, value)
+            return
+        entry = (self.name, home.at)
+        home.values[entry] = value
+        if home.touched is not None:  # as `note` does
+            touched, groups = home.touched
+            touched[entry] = value
+            if len(touched) > len(groups):
+                groups.append(home.group)
 
     def __delete__(self, task: object) -> None:
         _home(task).forget(self.name)
@@ -377,6 +416,11 @@ def _home(task: object) -> Home:
 
 class _Alone:
     """The state of an object that no flow runs: one key, and timers that never fire."""
+
+    values: dict[Any, Any] | None = None
+    touched: Touched | None = None
+    group = 0
+    at: Hashable = None
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from penstock.processes import cpu_s, identity, is_alive, pss_mb, steady_cpu_s, system, tree
+from penstock.processes import cpu_s, identity, is_alive, name_of, pss_mb, steady_cpu_s, system, tree
 
 
 def test_children_belong_to_the_tree() -> None:
@@ -22,9 +22,11 @@ def test_a_process_is_known_by_its_number_and_its_beginning() -> None:
         assert who == identity(child.pid)
         assert who.split()[0] == str(child.pid)
         assert is_alive(who)
+        assert (name_of(child.pid) or "").startswith("python")
         assert not is_alive(f"{who}0"), "another process that had the number later"
     assert not is_alive(who)
     assert identity(child.pid) is None
+    assert name_of(child.pid) is None
 
 
 def test_the_system_is_the_same_for_all_who_know_the_same_processes() -> None:

@@ -20,6 +20,8 @@ STEPS = 6
 LOW_PER_S, HIGH_PER_S = 2_000.0, 20_000.0
 # Spans of the profile for two cores, in parts of its whole length of 210 s.
 REST, CLIMB, PLATEAU = 30 / 210, 60 / 210, 30 / 210
+# With fewer steps, so that each lasts several intervals of 2 s: spans, and shares of the highest rate.
+SHORT = ((10.0, 0.1), (8.0, 0.4), (8.0, 0.7), (14.0, 1.0), (8.0, 0.5), (12.0, 0.1))
 
 
 def number(
@@ -49,6 +51,11 @@ def profile(seconds: float, low_per_s: float = LOW_PER_S, high_per_s: float = HI
     return steps([rest, *climb, (PLATEAU * seconds, high_per_s), *reversed(climb), rest])
 
 
+def short_profile(high_per_s: float) -> Schedule:
+    """A minute: low, three steps up to ten times as much in 28 s, a plateau, down again."""
+    return steps((span, share * high_per_s) for span, share in SHORT)
+
+
 def prime_flow(
     schedule: Schedule,
     sink: Any,
@@ -56,6 +63,8 @@ def prime_flow(
     testers: Parallelism | int,
     bound: Duration = "20 ms",
     window: Duration = "5 s",
+    statistic: str = "mean",
+    share: float | None = None,
     lifetime: Duration = 0,
     work: Work = "cpu",
     items_per_s: float = 1000.0,
@@ -69,7 +78,8 @@ def prime_flow(
     test = tester if work == "cpu" else RateLimited(untested, items_per_s)
     tested = numbers.map(test, name="tester", parallelism=testers)
     tested.batched(lifetime).sink(sink, name="results")
-    chosen.constrain(bound, ["numbers->tester", "tester", "tester->results"], window=window)
+    sequence = ["numbers->tester", "tester", "tester->results"]
+    chosen.constrain(bound, sequence, window=window, statistic=statistic, share=share)
     return chosen
 
 

@@ -81,7 +81,7 @@ def run(commit: str | None, warm_up_s: float, counted_s: float) -> Turn:
         items = flow.source(penstock.paced(stamped, RATE_PER_S), name="items")
         work = RateLimited(same, CAPACITY_PER_S)
         items.map(work, name="work", parallelism=REPLICAS).sink(ledger, name="ledger")
-        job = penstock.run(flow, checkpoint=checkpoint, commit=commit or "1 h")
+        job = penstock.run(flow, checkpoint=checkpoint, commit=commit or "1 h", commit_by="boundaries")
         gaps_ms: list[float] = []
         watch(job, warm_up_s, gaps_ms)
         begin_ns = time.monotonic_ns()

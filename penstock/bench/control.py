@@ -4,13 +4,14 @@ Nothing is tuned per run: the settings are those of `penstock.control.live_setti
 rules of docs/bench.md hold: open loop, latency from due time to sink, every item accounted for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.bench import (
     control_batching,
     control_calls,
     control_chaining,
+    control_penstock,
     control_primetest,
     control_reaction,
     control_simulator,
@@ -91,10 +92,37 @@ def calls(effort: Effort) -> Section:
     return *control_calls.summarise(load, runs), {}
 
 
+def climb(effort: Effort) -> Section:
+    """PrimeTest's short climb under `penstock` and others."""
+    runs = control_penstock.climb(effort)
+    return *control_penstock.summarise_climb(runs), _of_penstock("climb", runs, control_penstock.REST_S)
+
+
+def tweets(effort: Effort) -> Section:
+    """A day of TwitterSentiments under the same."""
+    runs = control_penstock.tweets(effort)
+    return *control_penstock.summarise_tweets(runs), _of_penstock("tweets", runs)
+
+
+def percentile(effort: Effort) -> Section:
+    """A bound of p95."""
+    runs = control_penstock.percentile(effort)
+    return *control_penstock.summarise_percentile(runs), _of_penstock("percentile", runs)
+
+
+def _of_penstock(
+    name: str, runs: Mapping[str, control_penstock.Watched], begin_s: float = WARM_UP_S
+) -> dict[str, Recorded]:
+    own = runs[control_penstock.OWN]
+    return {name: Recorded(own.cycles, own.plan, begin_s)}
+
+
 def _contest(chosen: control_primetest.Contest, effort: Effort) -> Section:
     runs = control_primetest.contest(chosen, effort)
-    nephele = runs["nephele"]
-    recorded = {f"primetest {chosen.work}": Recorded(nephele.cycles, nephele.plan)}
+    recorded = {
+        f"primetest {chosen.work}, {policy}": Recorded(runs[policy].cycles, runs[policy].plan)
+        for policy in ("nephele", "penstock")
+    }
     return *control_primetest.summarise(chosen, runs), recorded
 
 
@@ -106,4 +134,7 @@ EXPERIMENTS: dict[str, Callable[[Effort], Section]] = {
     "chaining": chaining,
     "wordcount": wordcount,
     "calls": calls,
+    "climb": climb,
+    "tweets": tweets,
+    "percentile": percentile,
 }

@@ -3,7 +3,7 @@
 from penstock.control.control_plan import ControlPlan
 
 INTERVAL_S = 2.0
-POLICIES = ("nephele", "static", "ds2", "mape", "threshold")
+POLICIES = ("nephele", "static", "penstock", "ds2", "mape", "threshold")
 
 
 def control_plan(policy: str, *more: str) -> ControlPlan:

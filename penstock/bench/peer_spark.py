@@ -16,6 +16,7 @@ import penstock
 from penstock.bench.baselines import Rows, arrow_hop, bench_session, micro_batch
 from penstock.bench.peer_programs.items import Asked, turns
 from penstock.bench.throughput import same
+from penstock.spark.job import Job
 from penstock.testing import Ledger, stamped
 
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ def own_turn(turn: Asked, lifetime: str = "0 ms") -> None:
     for hop in range(1, turn.hops):
         stream = stream.batched(lifetime).map(same, name=f"hop-{hop}")
     stream.batched(lifetime).sink(ledger, name="ledger")
-    job = penstock.run(flow)
+    ran(penstock.run(flow), ledger, turn)
+
+
+def ran(job: Job, ledger: Ledger, turn: Asked) -> None:
+    """Until the turn is over; what the flow failed with is raised."""
     if turn.flat_out:
         _await_first(ledger)
         time.sleep(turn.seconds)

@@ -28,6 +28,7 @@ from penstock.bench.own_session import OwnSession, SessionEndedError
 from penstock.bench.peer_environments import LIBRARIES, PeerMissingError, python_of
 from penstock.bench.peer_programs.items import Asked
 from penstock.bench.peer_spark import MICRO, OWN, OWN_BATCHED, SETTINGS
+from penstock.bench.telling import tell
 from penstock.processes import steady_cpu_s
 from penstock.testing import Ledger
 from penstock.testing.arrivals import Entries, arrivals
@@ -37,6 +38,7 @@ HIGHEST: Final = "highest"
 KEPT_SHARE: Final = 0.9
 BARS: Final = {"p50_ms": 1.0, "p99_ms": 1.5, "cpu_us": 1.15}
 """Against Bytewax, in every case."""
+BARRED: Final = (OWN, OWN_BATCHED, "bytewax")
 EXPERIMENTS: Final = (MICRO, *LIBRARIES)
 """Contestants that can be left out; Penstock always takes part."""
 _TURN_S: Final = 180.0  # beyond what a turn is meant to take
@@ -234,11 +236,14 @@ def peers_environment(scratch: Path) -> tuple[Mapping[str, str], Mapping[str, st
 
 
 def contest(contestants: Mapping[str, Contestant], length: Length, measured: Measured) -> None:
-    """All turns. Another library may fail: that is told, and it takes part no longer."""
+    """All turns; those of whom no bar speaks have one. Another library may fail: that is told, and it takes
+    part no longer.
+    """
 
     def ask(name: str, asked: Asked) -> tuple[Entries, Spent | None] | None:
         if name in measured.skipped:
             return None
+        tell(f"  {name}, {asked.hops} hops, {asked.rate_per_s:,.0f} items/s")
         try:
             return contestants[name].take(asked, length)
         except SessionEndedError as problem:
@@ -251,6 +256,9 @@ def contest(contestants: Mapping[str, Contestant], length: Length, measured: Mea
     for name in contestants:  # what compiles while it runs is slow at first
         ask(name, Asked(1, 1000.0, length.first_s, ""))
     for number in range(length.turns):
+        if number == 1:
+            contestants = {name: one for name, one in contestants.items() if name in BARRED}
+            paced = [name for name in paced if name in BARRED]
         for case in length.cases:
             for name in paced if number % 2 == 0 else paced[::-1]:
                 found = ask(name, Asked(case.hops, case.rate_per_s, length.turn_s, ""))

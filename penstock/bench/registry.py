@@ -20,6 +20,7 @@ BENCHES = {
     "commits": "penstock.bench.commits",
     "state": "penstock.bench.state",
     "commit": "penstock.bench.commit",
+    "skew": "penstock.bench.skew",
     "simulator": "penstock.bench.simulator",
     "policies": "penstock.bench.policies",
     "control": "penstock.bench.control",
@@ -29,7 +30,7 @@ BENCHES = {
 }
 
 
-WITH_EXPERIMENTS = ("control", "ablation", "kafka", "peers")
+WITH_EXPERIMENTS = ("control", "ablation", "kafka", "peers", "state", "commit")
 """Benches whose experiments can be run alone."""
 
 

@@ -28,7 +28,9 @@ def command(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", metavar="EXPERIMENT", help="A part of bench control, ablation, kafka or peers."
+            "--only",
+            metavar="EXPERIMENT",
+            help="A part of a bench that has some: control, state, kafka ...",
         ),
     ] = None,
     against: Annotated[

@@ -10,7 +10,12 @@ from penstock.stats.snapshot import Snapshot
 
 def changed_settings(snapshot: Snapshot, decision: Decision) -> list[str]:
     """For example "work 2 -> 5 replicas"; nothing for what stays as it was in the snapshot."""
-    return [*_replicas(snapshot, decision), *_lifetimes(snapshot, decision), *_chains(snapshot, decision)]
+    return [
+        *_replicas(snapshot, decision),
+        *(f"keys of {task} divided anew" for task in decision.key_tables),
+        *_lifetimes(snapshot, decision),
+        *_chains(snapshot, decision),
+    ]
 
 
 def decision_line(cycle: Cycle) -> str:

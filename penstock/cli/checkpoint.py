@@ -1,8 +1,8 @@
 """`penstock checkpoint`: the commits of a checkpoint, whether they are whole, copies, fewer of them."""
 
 import json
-import os
 import shutil
+import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from penstock.cli.at_hand import at_hand, elsewhere, held, is_elsewhere, path_of
 from penstock.cli.errors import FAILED, user_errors
 from penstock.epochs.batches import remove_earlier
 from penstock.epochs.boundary import KEEP, epoch_of, keep_commits
@@ -21,12 +22,12 @@ from penstock.epochs.errors import LogError
 from penstock.epochs.retention import retain
 from penstock.flow.errors import FlowError
 from penstock.sizes import format_size
-from penstock.spark.hold_by_lock import LockHold
-from penstock.spark.holder import new_holder
 
-app = typer.Typer(help="Look at a checkpoint on this machine, check, copy or prune it.", no_args_is_help=True)
+app = typer.Typer(help="Look at a checkpoint, check, copy or prune it.", no_args_is_help=True)
 
-Place = Annotated[Path, typer.Argument(help="The directory of a checkpoint, on this machine.")]
+Place = Annotated[
+    str, typer.Argument(help="The directory of a checkpoint, or its address, as hdfs://HOST/DIRECTORY.")
+]
 
 
 @app.command("list")
@@ -37,9 +38,11 @@ def list_commits(
     """Show the commits from which a flow can start, the newest last; keys are unpickled to be counted."""
     with user_errors(Console(stderr=True)):
         try:
-            known = commits_of(checkpoint)
-            usable = [commit for commit in known if commit.problem is None]
-            rows = [(commit, keys_of(checkpoint, commit)) for commit in usable]
+            with at_hand(checkpoint) as place:
+                known = commits_of(place)
+                usable = [commit for commit in known if commit.problem is None]
+                rows = [(commit, keys_of(place, commit)) for commit in usable]
+                asides = _asides(place)
         except LogError as problem:
             raise FlowError(str(problem)) from None
         if as_json:
@@ -50,7 +53,7 @@ def list_commits(
         console.print(_table(rows))
         if not usable or usable[-1] is not known[-1]:
             raise FlowError(f"the newest commit, {known[-1].number}, cannot be used: {known[-1].problem}")
-        for aside in _asides(checkpoint):
+        for aside in asides:
             console.print(f"put aside: {aside}", soft_wrap=True, highlight=False)
 
 
@@ -59,7 +62,8 @@ def check(checkpoint: Place) -> None:
     """Read all files that commits need: exit code 1 and words if one is missing, torn, damaged or foreign."""
     with user_errors(Console(stderr=True)):
         try:
-            found = check_files(checkpoint)
+            with at_hand(checkpoint) as place:
+                found = check_files(place)
         except LogError as refused:
             raise FlowError(str(refused)) from None
     for problem in found.problems:
@@ -75,7 +79,7 @@ def check(checkpoint: Place) -> None:
 @app.command("copy")
 def copy(
     checkpoint: Place,
-    target: Annotated[Path, typer.Argument(help="A directory that is not there yet.")],
+    target: Annotated[str, typer.Argument(help="A directory, or an address, that is not there yet.")],
     commit: Annotated[
         int | None, typer.Option(metavar="NUMBER", help="The last commit to copy; the newest if left out.")
     ] = None,
@@ -83,7 +87,8 @@ def copy(
     """Copy a checkpoint, also while its flow runs: completely, or not at all."""
     with user_errors(Console(stderr=True)):
         try:
-            copied = copy_checkpoint(checkpoint, target, commit=commit)
+            with at_hand(checkpoint) as place:
+                copied = _copied(place, target, commit)
         except LogError as problem:
             raise FlowError(str(problem)) from None
     typer.echo(f"{target} has the commits {', '.join(map(str, copied))}")
@@ -96,22 +101,31 @@ def prune(
     aside: Annotated[bool, typer.Option("--aside", help="Remove also what was put aside.")] = False,
 ) -> None:
     """Remove older commits and files that nobody needs; refused while a flow runs there."""
-    with user_errors(Console(stderr=True)):
-        if not checkpoint.is_dir():
-            raise FlowError(f"{checkpoint} is no directory")
-        hold = LockHold(checkpoint, new_holder("penstock checkpoint prune", [os.getpid()]))
-        before = _bytes_in(checkpoint)
+    with user_errors(Console(stderr=True)), held(checkpoint, "penstock checkpoint prune"):
         try:
-            _prune(checkpoint, keep)
-            for place in _asides(checkpoint) if aside else []:
-                shutil.rmtree(place)
+            with at_hand(checkpoint) as place:
+                before = _bytes_in(place)
+                _prune(place, keep)
+                for left in _asides(place) if aside else []:
+                    shutil.rmtree(left)
+                if is_elsewhere(checkpoint):
+                    elsewhere(checkpoint).follow(place)
+                left_over = usable_commits(place)
+                freed = before - _bytes_in(place)
         except LogError as problem:
             raise FlowError(str(problem)) from None
-        finally:
-            hold.release()
-    left = ", ".join(str(commit.number) for commit in usable_commits(checkpoint))
-    freed = before - _bytes_in(checkpoint)
-    typer.echo(f"commits that are left: {left}; {format_size(freed)} are free again")
+    numbers = ", ".join(str(commit.number) for commit in left_over)
+    typer.echo(f"commits that are left: {numbers}; {format_size(freed)} are free again")
+
+
+def _copied(place: Path, target: str, commit: int | None) -> list[int]:
+    """From this machine to wherever it is wanted."""
+    if not is_elsewhere(target):
+        return copy_checkpoint(place, path_of(target), commit=commit)
+    with tempfile.TemporaryDirectory(prefix="penstock-copied-") as scratch:
+        copied = copy_checkpoint(place, Path(scratch) / "checkpoint", commit=commit)
+        elsewhere(target).bring(Path(scratch) / "checkpoint")
+    return copied
 
 
 def _prune(checkpoint: Path, keep: int) -> None:

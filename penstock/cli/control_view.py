@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.changes import changed_settings, reasons
+from penstock.cli.commit_words import heavy_words, state_size
 from penstock.control.decision_log import Entry
 from penstock.policy.decision import Decision
 from penstock.policy.measured import sequence_latency_ms
@@ -54,10 +55,11 @@ def _constraints(snapshot: Snapshot) -> Table:
 
 
 def _tasks(snapshot: Snapshot, decision: Decision) -> Table:
-    """Sources that know how far they are behind have a column for it."""
+    """Sources that know how far they are behind have a column for it, and so has state that is committed."""
     behind = ("behind",) if any(task.lag_items is not None for task in snapshot.tasks.values()) else ()
+    kept = ("state",) if any(task.state_bytes is not None for task in snapshot.tasks.values()) else ()
     waits = ("queue ms", "waiting", *behind)
-    table = _table("task", "items/s", "busy", "service ms", *waits, "replicas", "of pool")
+    table = _table("task", "items/s", "busy", "service ms", *waits, "replicas", "of pool", *kept)
     for name, task in snapshot.tasks.items():
         items = task.rate_total
         if items is None and task.processed_total is not None:
@@ -72,6 +74,7 @@ def _tasks(snapshot: Snapshot, decision: Decision) -> Table:
             *(_number(task.lag_items, digits=0) for _ in behind),
             _moved(str(task.parallelism), str(decision.parallelism.get(name, task.parallelism))),
             "" if task.pool is None else str(task.pool),
+            *(state_size(task.state_bytes) for _ in kept),
         )
     return table
 
@@ -100,6 +103,7 @@ def _words(snapshot: Snapshot, entries: Sequence[Entry]) -> Iterator[RenderableT
     chains = [" + ".join(chain) for chain in snapshot.chains if len(chain) > 1]
     if chains:
         yield Text(f"chained: {', '.join(chains)}")
+    yield from map(Text, heavy_words(snapshot))
     last = entries[-1]
     earlier = next((entry for entry in reversed(entries[:-1]) if _took_effect(entry)), None)
     if earlier is not None:

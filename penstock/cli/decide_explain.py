@@ -20,6 +20,10 @@ def explain_decision(snapshot: Snapshot, decision: Decision) -> str:
         for task, count in decision.parallelism.items()
         if count != snapshot.tasks[task].parallelism
     ]
+    changed += [
+        f"{task}: keys divided anew, in {len(spans)} spans of groups"
+        for task, spans in decision.key_tables.items()
+    ]
     changed += [f"{stream}: batch lifetime {ms:.6g} ms" for stream, ms in decision.batch_lifetime_ms.items()]
     if decision.chains != snapshot.chains:
         changed.append("chains: " + ", ".join("+".join(chain) for chain in decision.chains))

@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from penstock.cli.commit_words import commit_words, state_size
 from penstock.cli.control_view import control_view
 from penstock.control.status import manner
 from penstock.durations import format_ms
@@ -40,6 +41,7 @@ def live_headline(greeting: Greeting, now: FlowNow) -> Iterator[str]:
             yield now.control.problem
     if paused := [task.name for task in now.tasks if task.paused]:
         yield f"paused: {', '.join(paused)}"
+    yield from commit_words(now.commits)
     if now.restarts:
         yield f"started again {now.restarts} times"
     yield from (f"{task.name}: {faults}" for task in now.tasks if (faults := _faults(task)))
@@ -53,7 +55,8 @@ def _faults(task: TaskNow) -> str:
 def _tasks(now: FlowNow) -> Table:
     table = Table("task")
     behind = ("behind",) if any(task.lag_items is not None for task in now.tasks) else ()
-    for heading in ("items/s", "items", *behind, "replicas", "pool", "declared", "mean ms", "p99 ms"):
+    kept = ("state",) if any(task.state_bytes is not None for task in now.tasks) else ()
+    for heading in ("items/s", "items", *behind, "replicas", "pool", "declared", *kept, "mean ms", "p99 ms"):
         table.add_column(heading, justify="right")
     for task in now.tasks:
         latency = now.latency.get(task.name)
@@ -65,6 +68,7 @@ def _tasks(now: FlowNow) -> Table:
             str(task.replicas),
             str(task.pool),
             str(task.lowest) if task.lowest == task.highest else f"{task.lowest} to {task.highest}",
+            *(state_size(task.state_bytes) for _ in kept),
             *(
                 "" if value is None else f"{value:.2f}"
                 for value in ((None, None) if latency is None else (latency.mean_ms, latency.p99_ms))

@@ -35,6 +35,7 @@ def command(
             seen.append((flow, answer))
     for flow, now in seen if as_json else []:
         about = msgspec.to_builtins(flow.greeting) | {"state": now.state, "policy": _policy(now)}
+        about["commits"] = None if now.commits is None else msgspec.to_builtins(now.commits)
         print(json.dumps(about), flush=True)
     if not as_json:
         Console().print(_table(seen) if seen else "no flow runs under this user on this machine")
@@ -45,7 +46,7 @@ def command(
 
 
 def _table(seen: list[tuple[Running, FlowNow]]) -> Table:
-    table = Table("flow", "run", "pid", "since", "state", "replicas", "policy")
+    table = Table("flow", "run", "pid", "since", "state", "replicas", "policy", "last commit")
     for flow, now in seen:
         greeting = flow.greeting
         table.add_row(
@@ -56,8 +57,17 @@ def _table(seen: list[tuple[Running, FlowNow]]) -> Table:
             now.state,
             str(sum(task.replicas for task in now.tasks)),
             _policy(now) or "none",
+            _last_commit(now),
         )
     return table
+
+
+def _last_commit(now: FlowNow) -> str:
+    """Where commits are epoch marks."""
+    commits = now.commits
+    if commits is None or commits.epoch is None or commits.age_s is None:
+        return ""
+    return f"epoch {commits.epoch:,}, {commits.age_s:.1f} s ago"
 
 
 def _policy(now: FlowNow) -> str | None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -39,12 +39,14 @@ def command(
     ] = None,
     commit: Annotated[
         str | None,
-        typer.Option(help="Longest time between two commits; 30 s with a checkpoint, else 10 min."),
+        typer.Option(help="Longest time between two commits; 1 s if they are marks, else 30 s, or 10 min."),
     ] = None,
-    marks: Annotated[
-        bool,
-        typer.Option("--marks", help="Commit by epoch marks, every second if --commit says nothing else."),
-    ] = False,
+    commit_by: Annotated[
+        Literal["marks", "boundaries"] | None,
+        typer.Option(
+            help="What commits are; marks with a checkpoint wherever they work, else boundaries.",
+        ),
+    ] = None,
     from_commit: Annotated[
         int | None,
         typer.Option(
@@ -120,7 +122,7 @@ def command(
             flow,
             checkpoint=checkpoint,
             commit=commit,
-            marks=marks,
+            commit_by=commit_by,
             from_commit=from_commit,
             keep_commits=keep_commits,
             drop_state=drop_state or (),

@@ -1,6 +1,5 @@
 """What `penstock run` shows meanwhile: a table that is drawn anew, or lines where there is no screen."""
 
-import time
 from datetime import datetime
 
 from rich.console import Console, Group, RenderableType
@@ -9,10 +8,12 @@ from rich.text import Text
 
 import penstock
 from penstock.cli.changes import decision_line
+from penstock.cli.commit_words import commit_words, state_size
 from penstock.cli.control_view import control_view
 from penstock.cli.status import headline
 from penstock.control.control import Control
 from penstock.observe.reported import Metrics
+from penstock.operate.commands import commits_now
 
 
 def run_view(job: "penstock.Job") -> RenderableType:
@@ -27,13 +28,8 @@ def run_view(job: "penstock.Job") -> RenderableType:
 
 
 def committed(metrics: Metrics) -> list[str]:
-    """The last commit by an epoch mark."""
-    commits = metrics.commits
-    if commits is None or commits.last_s is None or commits.took_ms is None:
-        return []
-    age_s, void = time.monotonic() - commits.last_s, f", {commits.voids:,} epochs void"
-    last = f"the last {age_s:.1f} s ago, in {commits.took_ms:.0f} ms"
-    return [f"{commits.count:,} commits, {last}{void if commits.voids else ''}"]
+    """Commits by epoch marks, once there are some."""
+    return commit_words(commits_now(metrics.commits)) if metrics.commits and metrics.commits.count else []
 
 
 def faults(metrics: Metrics) -> list[str]:
@@ -79,6 +75,8 @@ def metrics_table(metrics: Metrics, state: str) -> Table:
     title = ", ".join([state, *said])
     table = Table(title=title, title_justify="left")
     behind = ("behind",) if any(task.lag_items is not None for task in metrics.tasks.values()) else ()
+    sizes = {} if metrics.commits is None else metrics.commits.state_bytes
+    kept = ("state",) if sizes else ()
     for heading in (
         "task",
         *behind,
@@ -88,6 +86,7 @@ def metrics_table(metrics: Metrics, state: str) -> Table:
         "dead letters",
         "restarts",
         "active",
+        *kept,
         "mean ms",
         "p99 ms",
     ):
@@ -103,5 +102,6 @@ def metrics_table(metrics: Metrics, state: str) -> Table:
         )
         lag = ["" if task.lag_items is None else f"{task.lag_items:,}" for _ in behind]
         numbers = [f"{count:,}" for count in counts]
-        table.add_row(name, *lag, *numbers, f"{task.active}/{task.pool}", *latencies)
+        size = [state_size(sizes.get(name)) for _ in kept]
+        table.add_row(name, *lag, *numbers, f"{task.active}/{task.pool}", *size, *latencies)
     return table

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from penstock.cli.at_hand import at_hand
 from penstock.cli.errors import user_errors
 from penstock.epochs.errors import LogError
 from penstock.epochs.looking import Kept, Looked, look
@@ -18,10 +18,10 @@ from penstock.sizes import format_size
 
 def command(
     checkpoint: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="The directory of a checkpoint, on this machine. Values are unpickled: look only at those of"
-            " flows that you trust."
+            help="The directory of a checkpoint, or its address, as hdfs://HOST/DIRECTORY. Values are"
+            " unpickled: look only at those of flows that you trust."
         ),
     ],
     task: Annotated[str | None, typer.Argument(help="A task; all of them, in short, if left out.")] = None,
@@ -32,7 +32,8 @@ def command(
     """Show the state of tasks in a checkpoint: how much there is, or the values of a task or key."""
     with user_errors(Console(stderr=True)):
         try:
-            found = look(checkpoint)
+            with at_hand(checkpoint) as place:
+                found = look(place)
         except LogError as problem:
             raise FlowError(str(problem)) from None
         if task is not None and task not in found.kept:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from penstock.observe.progress import Status
-from penstock.observe.reported import Metrics
+from penstock.observe.reported import CommitTotals, Metrics
 
 EventKind = Literal["commit", "restart", "failure", "run"]
 
@@ -75,18 +75,22 @@ class Noted:
         self._batch: int | None = None
         self._outages = 0
         self._counts: dict[tuple[str, str], int] = {}
+        self._voids = 0
 
     def news(self, flow: Eventful) -> list[Event]:
         """Since the last call; the first tells the state only."""
         at_s, status = time.time(), flow.status
-        found = self._commits(flow.recent_progress)
+        metrics = flow.metrics()
+        commits = metrics.commits
+        found = self._commits(flow.recent_progress) if commits is None else self._void(commits, at_s)
         outages = flow.outages()
         for outage in outages[self._outages :]:
             down_s = outage.ended_s - outage.began_s
-            words = f"started again after {down_s:.1f} s, {outage.replayed:,} items replayed"
+            at = "" if commits is None or commits.epoch is None else f" at epoch {commits.epoch:,}"
+            words = f"started again{at} after {down_s:.1f} s, {outage.replayed:,} items replayed"
             found.append(Event(at_s=at_s, kind="restart", text=words, detail=outage.why))
         self._outages = len(outages)
-        found.extend(self._failures(flow.metrics(), at_s))
+        found.extend(self._failures(metrics, at_s))
         if status.state != self._state:
             kind: EventKind = "failure" if status.state == "failed" else "run"
             text = f"the flow is {status.state}"
@@ -99,12 +103,20 @@ class Noted:
         found = []
         for entry in progress:
             batch = entry["batch"]
-            if self._batch is not None and batch > self._batch:
+            if self._batch is not None and batch > max(self._batch, 0):
                 text = f"batch {batch - 1} is committed"
                 found.append(Event(at_s=entry["time_s"], kind="commit", text=text))
             if self._batch is None or batch > self._batch:
                 self._batch = batch
         return found
+
+    def _void(self, commits: CommitTotals, at_s: float) -> list[Event]:
+        """Commits by epoch marks come each second, and are told by snapshots; those that did not, here."""
+        void, self._voids = commits.voids - self._voids, commits.voids
+        if void <= 0:
+            return []
+        words = f"{void:,} epochs void: more waited for a mark than a task may store"
+        return [Event(at_s=at_s, kind="commit", text=words)]
 
     def _failures(self, metrics: Metrics, at_s: float) -> list[Event]:
         found = []

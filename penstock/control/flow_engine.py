@@ -10,6 +10,7 @@ from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.layers import Layout
 from penstock.policy.decision import Decision
 from penstock.stats.snapshot import Snapshot
+from penstock.wire.divisions import Span, Spans
 
 _EFFECT_S = 5.0
 
@@ -42,6 +43,7 @@ class Steered(Protocol):
         lifetimes_ms: Mapping[str, float],
         chains: Sequence[Sequence[str]] | None = None,
         pools: Mapping[str, int] | None = None,
+        tables: Mapping[str, Spans] | None = None,
     ) -> float | None:
         """Turn all switches of a decision at once; the gap in ms, None if none turned."""
         ...
@@ -124,7 +126,14 @@ class FlowEngine:
             for name in layout.abreast_of(task)
             if name in decision.parallelism
         }
-        gap_ms = self._job.adapt(granted, decision.batch_lifetime_ms, decision.chains or None, plan.sizes)
+        tables = {
+            name: tuple(Span(*span) for span in spans)
+            for name, spans in decision.key_tables.items()
+            if granted.get(name) == decision.parallelism[name]  # it is for so many replicas
+        }
+        gap_ms = self._job.adapt(
+            granted, decision.batch_lifetime_ms, decision.chains or None, plan.sizes, tables
+        )
         if gap_ms is None:
             return None
         in_effect = self._job.await_effect(_EFFECT_S)

@@ -31,6 +31,14 @@ _POLICIES: Final[Mapping[str, tuple[str, ...]]] = {
         "nephele.fit_limits=[0, 3]",
         "nephele.experiences=200",
     ),
+    # It learns how long its orders take: one that a guard holds back would look as if replicas took so long.
+    # It has its own ways to wait, and more replicas than a start needed are taken away by evidence.
+    "penstock": (
+        "guards.warm_up_s=0",
+        "guards.scale_down_window_s=0",
+        "guards.scale_down_shown_window_s=0",
+        "guards.cool_down_intervals=0",
+    ),
 }
 
 COMPRESSED_INTERVAL: Final = "2 s"

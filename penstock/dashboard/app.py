@@ -290,6 +290,7 @@ def _without_keys(snapshot: bytes) -> msgspec.Raw:
     decoded: Any = msgspec.json.decode(snapshot)
     for task in decoded["tasks"].values():
         task.pop("key_groups", None)
+        task.pop("key_table", None)
     return msgspec.Raw(msgspec.json.encode(decoded))
 
 

@@ -17,7 +17,7 @@ from penstock.policy.measured import (
 )
 from penstock.report.latency_parts import KINDS, latency_parts, stream_parts
 from penstock.report.metrics import needed
-from penstock.stats.snapshot import ConstraintSpec, Snapshot, StreamStats, TaskStats
+from penstock.stats.snapshot import CommitStats, ConstraintSpec, Snapshot, StreamStats, TaskStats
 
 Key = tuple[str, ...]
 Value = float | None
@@ -34,9 +34,11 @@ TASK = (
     "lag_ms",
     "lag_items",
     "backlog",
+    "state_bytes",
 )
 STREAM = ("latency", "batching", "transport", "queue", "lifetime")
 FLOW = ("cores_used", "cores_leased", "stood_still")
+COMMITS = ("epoch", "age", "took", "committed", "void", "rollbacks")
 _DIGITS = 4
 
 
@@ -59,6 +61,7 @@ def keys_of(snapshot: Snapshot) -> list[Key]:
         *(("task", name, figure) for name in snapshot.tasks for figure in TASK),
         *(("stream", one.name, figure) for one in snapshot.streams for figure in STREAM),
         *(("flow", "", figure) for figure in FLOW),
+        *(("commits", "", figure) for figure in COMMITS),
     ]
 
 
@@ -79,6 +82,7 @@ def row_of(
     for stream in snapshot.streams:
         row += _stream(snapshot, stream)
     row += [snapshot.cores_used, snapshot.cores_leased, stood_still_ms]
+    row += _commits(snapshot.commits)
     return [None if value is None or not isfinite(value) else round(value, _DIGITS) for value in row]
 
 
@@ -124,7 +128,16 @@ def _task(snapshot: Snapshot, task: TaskStats, wait_ms: Value, planned: int | No
         task.lag_ms,
         task.lag_items,
         task.backlog_total,
+        task.state_bytes,
     ]
+
+
+def _commits(commits: CommitStats | None) -> list[Value]:
+    """Nothing where they are boundaries."""
+    if commits is None:
+        return [None] * len(COMMITS)
+    age_ms = None if commits.age_s is None else 1000 * commits.age_s
+    return [commits.epoch, age_ms, commits.took_ms, commits.committed, commits.void, commits.rollbacks]
 
 
 def _stream(snapshot: Snapshot, stream: StreamStats) -> list[Value]:

@@ -70,6 +70,14 @@ class Place(msgspec.Struct, frozen=True):
     """Whether commits are epoch marks: then the newest entry of the log says which files there are."""
     checkpoint: str = ""
     """What tells it from other checkpoints, where commits are epoch marks."""
+    epoch: int = 0
+    """The last that was committed when its attempt began."""
+    is_remote: bool = False
+    """Whether only the executors can reach the files; `root` is an address then."""
+    through: str = ""
+    """The socket by which a worker has its executor reach them."""
+    beside: str = ""
+    """A directory of the executor, where workers show what they are at."""
 
     @property
     def attempt_name(self) -> str | None:
@@ -78,8 +86,14 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def prepared_in(self) -> Path | None:
-        """Where sinks may put what they prepare. None without epoch marks."""
-        return Path(self.root) / PREPARED if self.marks else None
+        """Where sinks may put what they prepare. None without epoch marks, or where it is no path."""
+        return Path(self.root) / PREPARED if self.marks and not self.is_remote else None
+
+    def prepared_by(self, task: str, replica: int) -> Path | None:
+        """The same for a worker; where that is no path it has a directory of its own beside its executor."""
+        if self.marks and self.is_remote:
+            return Path(self.beside) / PREPARED / f"{task}-{replica}"
+        return self.prepared_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +163,7 @@ def begin(storage: Storage, root: str, batch: int, asked: Asked, keep: int = KEE
         storage.sweep(directory)
     if newest_index(storage) == log.index:  # else another driver has gone on, and collects by itself
         keep_commits(storage, range(epoch - keep + 1, epoch + 1))
-    return Place(root, entry.attempt, entry.files, entry.pools, keep, dropped=asked.dropped)
+    return Place(root, entry.attempt, entry.files, entry.pools, keep, dropped=asked.dropped, epoch=epoch)
 
 
 def later_parts(storage: Storage, epoch: int) -> list[str]:

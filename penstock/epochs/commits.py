@@ -5,16 +5,23 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.epochs.batches import COMMITS, OFFSETS, committed_batches, positions_problem
+from penstock.epochs.batches import (
+    COMMITS,
+    OFFSETS,
+    committed_batches,
+    decode_positions,
+    positions_problem,
+)
 from penstock.epochs.boundary import IN_CHECKPOINT, StateAt, epoch_of, state_at
 from penstock.epochs.errors import LogError
 from penstock.epochs.log import indices, name_of, read_entry
 from penstock.epochs.marks import is_marked, marked_entry
+from penstock.epochs.portions import Portion
 from penstock.epochs.retention import missing
-from penstock.epochs.state import Change
 from penstock.epochs.state_files import restore
 from penstock.epochs.storage import LocalStorage
 from penstock.wire.keys import KEY_GROUPS
+from penstock.wire.orders import Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,17 @@ def commits_of(checkpoint: Path) -> list[Commit]:
     return [_commit(checkpoint, batch, storage if has_state else None) for batch in batches]
 
 
+def last_positions(checkpoint: Path) -> dict[str, dict[str, Position]]:
+    """Where every split of every source stands in the newest commit; nothing without one."""
+    marked = marked_entry(storage_of(checkpoint))
+    if marked is not None:
+        return marked.positions
+    batches = committed_batches(checkpoint)
+    if not batches:
+        return {}
+    return decode_positions((checkpoint / OFFSETS / str(batches[-1])).read_text()).sources
+
+
 def usable_commits(checkpoint: Path) -> list[Commit]:
     """Those from which a flow can start."""
     return [commit for commit in commits_of(checkpoint) if commit.problem is None]
@@ -92,14 +110,19 @@ def keys_of(checkpoint: Path, commit: Commit) -> dict[str, int]:
     if commit.state is None:
         return {}
     entry, storage = commit.state.entry, storage_of(checkpoint)
-    return {task: len(_keys(restore(storage, entry.files, task, range(KEY_GROUPS)))) for task in entry.pools}
+    every = range(KEY_GROUPS)
+    return {task: len(_keys(restore(storage, entry.files, task, every))) for task in entry.pools}
 
 
-def _keys(changes: Iterable[Change]) -> set[Hashable]:
-    alive: dict[bytes, bool] = {}
-    for change in changes:
-        alive[change.key] = change.value is not None
-    return {pickle.loads(entry)[1] for entry, is_alive in alive.items() if is_alive}
+def _keys(portions: Iterable[Portion]) -> set[Hashable]:
+    alive: set[tuple[str, Hashable]] = set()
+    for portion in portions:
+        keys = pickle.loads(portion.keys)
+        if portion.values is None:
+            alive.difference_update(keys)
+        else:
+            alive.update(keys)
+    return {key for _, key in alive}
 
 
 def _marked(checkpoint: Path, storage: LocalStorage) -> list[Commit]:

@@ -7,7 +7,7 @@ longer kept: then the copy begins anew.
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -48,21 +48,37 @@ def go_back(checkpoint: Path, number: int) -> Path | None:
     Nobody else may use the checkpoint meanwhile. Should this end half way, the commits that are still there
     are whole, and what was put aside is complete or not there.
     """
+    aside = put_aside(checkpoint, number)
+    if aside is None:
+        return None
+    index = index_of(checkpoint, number)
+    if index is None:
+        remove_later(checkpoint, number)
+    else:
+        go_back_to(storage_of(checkpoint), index)
+    return aside
+
+
+def put_aside(checkpoint: Path, number: int) -> Path | None:
+    """Make a checkpoint of its own of all commits, if there are later ones than this: where it is."""
     chosen = find_commit(checkpoint, number)
     known = commits_of(checkpoint)
     later = [commit.number for commit in known if commit.number > number]
     if not later:
         return None
     kind = "epochs" if chosen.is_marked else "batches"
-    aside = _free_name(checkpoint / ASIDE / f"{kind}-{later[0]}-to-{later[-1]}")
+    aside = free_name(checkpoint / ASIDE / f"{kind}-{later[0]}-to-{later[-1]}", Path.exists)
     _copy(checkpoint, aside, _files(checkpoint, known), linked=True)
-    if chosen.is_marked:
-        assert chosen.state is not None, "it is made of an entry"
-        assert chosen.state.origin is not None, "it is made of an entry"
-        go_back_to(storage_of(checkpoint), chosen.state.origin)
-    else:
-        remove_later(checkpoint, number)
     return aside
+
+
+def index_of(checkpoint: Path, number: int) -> int | None:
+    """Of the entry of the log that a commit by an epoch mark is; None for one at a boundary."""
+    chosen = find_commit(checkpoint, number)
+    if not chosen.is_marked:
+        return None
+    assert chosen.state is not None, "it is made of an entry"
+    return chosen.state.origin
 
 
 def _files(checkpoint: Path, commits: Iterable[Commit]) -> Iterator[str]:
@@ -111,9 +127,10 @@ def _copy(checkpoint: Path, target: Path, names: Iterable[str], *, linked: bool)
         raise
 
 
-def _free_name(wanted: Path) -> Path:
+def free_name(wanted: Path, exists: Callable[[Path], bool]) -> Path:
+    """That name, or with a number behind it if there is something of that name."""
     numbered = (wanted.with_name(f"{wanted.name}-{number}") for number in range(2, 10_000))
-    return next(path for path in (wanted, *numbered) if not path.exists())
+    return next(path for path in (wanted, *numbered) if not exists(path))
 
 
 def _sync(path: Path) -> None:

@@ -45,10 +45,6 @@ class StateFile(msgspec.Struct, frozen=True, kw_only=True):
         """Where it is in the checkpoint. No two writers ever have one name: an attempt is never repeated."""
         return state_name(self.stored_as or self.task, self.replica, self.attempt, self.epoch, self.kind)
 
-    def has(self, group: int) -> bool:
-        """Whether it may say something of a group."""
-        return any(first <= group <= last for first, last in self.groups)
-
 
 class Handle(msgspec.Struct, frozen=True, kw_only=True):
     """Output that a sink has prepared, to be committed by whoever reads this; `content` is the sink's own."""
@@ -73,6 +69,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     pools: dict[str, int] = {}
     settings: dict[str, Any] = {}
     formats: dict[str, int] = {}
+
+    def state_bytes(self) -> dict[str, int]:
+        """The size of the files of each task that has state."""
+        sizes: dict[str, int] = {}
+        for file in self.files:
+            sizes[file.task] = sizes.get(file.task, 0) + file.size
+        return sizes
 
 
 def state_name(task: str, replica: int, attempt: int, epoch: int, kind: str) -> str:

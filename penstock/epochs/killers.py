@@ -1,7 +1,8 @@
 """Items that end the process that works on them, in a flow that goes back to a commit each time.
 
-After a death the next attempt goes carefully until its first commit: every worker shows in a file which item
-it is at, by a digest of the item, as it may come in another envelope. An item at which workers died twice
+After a death the next attempt goes carefully until its first commit: every worker shows on a page beside its
+executor which item it is at, by a digest of the item, as it may come in another envelope; the executor tells
+the driver of it with the death. An item at which workers died twice
 that way, so three times with the first, blind one, is condemned: it goes the way of `on_error`.
 """
 
@@ -15,10 +16,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from penstock.epochs.storage import Storage
+from penstock.wire.reports import Restart
+
 DEATHS_ALLOWED: Final = 2
 """That were seen at an item; there was one before them that nobody saw."""
 
-_SHOWN, _NOTED = "at", "killers.json"
+_PAGE: Final = "at-"
+_NOTED: Final = "killers"
 _DIGEST_BYTES: Final = 16
 _PAGE_BYTES: Final = _DIGEST_BYTES + 2
 _NOTHING: Final = bytes(_PAGE_BYTES)
@@ -46,11 +51,10 @@ class Shown(NamedTuple):
 
 
 class Page:
-    """What a worker shows of itself; it outlives the process."""
+    """What a worker shows of itself, in a directory of its executor; it outlives the process."""
 
-    def __init__(self, root: Path, task: str, replica: int) -> None:
-        path = _page(root, task, replica)
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def __init__(self, directory: Path, task: str, replica: int) -> None:
+        path = directory / f"{_PAGE}{replica:05d}-{task}"  # as Zygote.java has it
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.ftruncate(descriptor, _PAGE_BYTES)
@@ -78,32 +82,35 @@ def digest_of(item: Any) -> bytes | None:
         return None
 
 
+def remove_pages(directory: Path) -> None:
+    """The executor ends."""
+    for page in directory.glob(f"{_PAGE}*"):
+        page.unlink(missing_ok=True)
+
+
 def caution(
-    root: Path,
+    storage: Storage,
     epoch: int,
-    died: Iterable[tuple[str, int]],
+    died: Iterable[Restart],
     tasks: Sequence[str],
     *,
     again: bool,
     marks: bool = False,
 ) -> Caution | None:
-    """For an attempt that begins after an epoch; `died` are workers, by head task and replica.
+    """For an attempt that begins after an epoch.
 
     None if nobody has to be careful: the flow is not started `again`, and nothing is known of this epoch.
     Where commits are `marks`, one may lie between two deaths at the same item.
     """
-    noted = _noted(root)
+    noted = _noted(storage)
     deaths = noted.deaths if noted.epoch == epoch or (marks and again) else {}
-    for task, replica in died:
-        if (shown := _shown(root, task, replica)) is not None:
+    for death in died:
+        if (shown := _shown(death)) is not None:
             of_task = deaths.setdefault(tasks[shown.task], {})
             of_task[shown.digest] = of_task.get(shown.digest, 0) + 1
-    for page in (root / _SHOWN).glob("*"):
-        page.unlink()
-    if deaths:
-        _note(root, _Noted(epoch, deaths))
-    elif not again:
-        (root / _NOTED).unlink(missing_ok=True)
+    if deaths or not again:
+        _note(storage, _Noted(epoch, deaths))
+    if not (deaths or again):
         return None
     condemned = {
         task: tuple(digest for digest, count in known.items() if count >= DEATHS_ALLOWED)
@@ -112,27 +119,28 @@ def caution(
     return Caution(epoch, condemned)
 
 
-def _page(root: Path, task: str, replica: int) -> Path:
-    return root / _SHOWN / f"{replica:05d}-{task}"
-
-
-def _shown(root: Path, task: str, replica: int) -> Shown | None:
-    path = _page(root, task, replica)
-    content = path.read_bytes() if path.exists() else _NOTHING
+def _shown(death: Restart) -> Shown | None:
+    content = bytes.fromhex(death.shown)
     if content == _NOTHING or len(content) != _PAGE_BYTES:
         return None
     return Shown(int.from_bytes(content[_DIGEST_BYTES:], "little"), content[:_DIGEST_BYTES].hex())
 
 
-def _noted(root: Path) -> _Noted:
+def _noted(storage: Storage) -> _Noted:
     """What is lost with this file is only known again after more deaths."""
-    try:
-        return msgspec.json.decode((root / _NOTED).read_bytes(), type=_Noted)
-    except (OSError, msgspec.DecodeError):
-        return _Noted(-1)
+    for name in sorted(storage.names(_NOTED), reverse=True):
+        try:
+            return msgspec.json.decode(storage.read(name) or b"", type=_Noted)
+        except msgspec.DecodeError:
+            continue
+    return _Noted(-1)
 
 
-def _note(root: Path, noted: _Noted) -> None:
-    beside = root / f".{_NOTED}"
-    beside.write_bytes(msgspec.json.encode(noted))
-    beside.replace(root / _NOTED)
+def _note(storage: Storage, noted: _Noted) -> None:
+    """In place of what was noted before; nothing if there is nothing to note."""
+    before = sorted(storage.names(_NOTED))
+    if noted.deaths:
+        number = int(before[-1].rpartition("/")[2]) + 1 if before else 0
+        storage.create(f"{_NOTED}/{number:010d}", msgspec.json.encode(noted))
+    for name in before:
+        storage.delete(name)

@@ -5,7 +5,8 @@ the attempt one higher. Who was the driver before finds its next index taken, an
 attempt that ever ran is in the log, and no file of one attempt can have the name of another's.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Self
 
 import msgspec
@@ -25,6 +26,8 @@ class Log:
     index: int
     entry: Entry
     """The newest entry, which is this driver's own."""
+    _made: dict[int, Entry] = field(default_factory=dict)
+    """What it has created: entries never change, so it need not read them."""
 
     @classmethod
     def begin(cls, storage: Storage, *, first: Entry | None = None, at: int | None = None) -> Self:
@@ -58,6 +61,15 @@ class Log:
             raise ValueError(f"epoch {entry.epoch} of attempt {entry.attempt} cannot follow {self.entry}")
         self._create(entry)
 
+    def read(self, index: int) -> Entry | None:
+        """An entry that is there, as a look at their names has told; None if it is gone since."""
+        return self._made.get(index) or read_entry(self.storage, index)
+
+    def forget(self, indices: Collection[int]) -> None:
+        """These entries will not be read again."""
+        for index in indices:
+            self._made.pop(index, None)
+
     def begin_again(self) -> None:
         """A rollback: another attempt of the same driver, from the newest entry."""
         self._create(msgspec.structs.replace(self.entry, kind="fence", attempt=self.entry.attempt + 1))
@@ -68,7 +80,7 @@ class Log:
                 f"{name_of(self.index + 1)} is another driver's: the flow runs elsewhere, and ends here"
             )
         self.index += 1
-        self.entry = entry
+        self.entry = self._made[self.index] = entry
 
 
 def _created(storage: Storage, index: int, entry: Entry) -> bool:

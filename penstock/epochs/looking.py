@@ -1,17 +1,18 @@
 """What a checkpoint has of the state of tasks, to look at; nothing is changed by that."""
 
 import pickle
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from penstock.epochs.batches import committed_batches
 from penstock.epochs.boundary import IN_CHECKPOINT, epoch_of, state_at
 from penstock.epochs.entries import Entry
 from penstock.epochs.errors import LogError
 from penstock.epochs.marks import marked_entry
-from penstock.epochs.state_files import restore
-from penstock.epochs.storage import LocalStorage
+from penstock.epochs.state_files import restored_changes
+from penstock.epochs.storage import LocalStorage, Storage
 from penstock.wire.keys import KEY_GROUPS
 
 _TRIES: Final = 5
@@ -45,10 +46,15 @@ class Looked:
 
 
 def look(checkpoint: Path) -> Looked:
-    """What was committed last. A flow that runs may remove a file that is being read: then once more."""
-    commits = checkpoint / "commits"
-    batches = [int(file.name) for file in commits.glob("*") if file.name.isdecimal()]
-    storage = LocalStorage(checkpoint / IN_CHECKPOINT)
+    """What was committed last in a checkpoint on this machine."""
+    return look_at(LocalStorage(checkpoint / IN_CHECKPOINT), committed_batches(checkpoint), str(checkpoint))
+
+
+def look_at(storage: Storage, batches: Sequence[int], checkpoint: str) -> Looked:
+    """What was committed last; `batches` are those that Spark has committed.
+
+    A flow that runs may remove a file that is being read: then once more.
+    """
     is_marked = marked_entry(storage) is not None
     if not (batches or is_marked) or not storage.names("log"):
         raise LogError(
@@ -67,9 +73,9 @@ def look(checkpoint: Path) -> Looked:
     return Looked(entry.epoch - 1, entry.pools, sizes, kept, entry.epoch if is_marked else None)
 
 
-def _kept(storage: LocalStorage, entry: Entry, task: str) -> Iterator[Kept]:
+def _kept(storage: Storage, entry: Entry, task: str) -> Iterator[Kept]:
     latest = {}
-    for change in restore(storage, entry.files, task, range(-entry.pools[task], KEY_GROUPS)):
+    for change in restored_changes(storage, entry.files, task, range(-entry.pools[task], KEY_GROUPS)):
         latest[change.group, change.key] = change
     for change in latest.values():
         if change.value is not None:

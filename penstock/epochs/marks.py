@@ -11,6 +11,7 @@ from penstock.epochs.errors import LogError
 from penstock.epochs.log import Log, indices, name_of, newest_entry, newest_index, read_entry
 from penstock.epochs.migration import Asked, adopted
 from penstock.epochs.output import Sinks
+from penstock.epochs.prepared import Fetched
 from penstock.epochs.retention import STATE_DIRECTORY, collect, missing
 from penstock.epochs.storage import Storage
 from penstock.wire.orders import Position
@@ -69,6 +70,8 @@ def begin_marks(
     asked: Asked,
     keep: int = KEEP,
     sinks: Sinks | None = None,
+    *,
+    is_remote: bool = False,
 ) -> tuple[Log, Place]:
     """Another attempt, from the newest entry; whoever was there before is fenced off.
 
@@ -79,7 +82,8 @@ def begin_marks(
     found = log.entry
     name = found.settings.get(_NAME) or secrets.token_hex(_NAME_BYTES)
     sinks = Sinks() if sinks is None else sinks
-    sinks.begin(attempt_name(name, found.attempt), Path(root) / PREPARED)
+    prepared_in = Fetched(storage) if is_remote and sinks.names else Path(root) / PREPARED
+    sinks.begin(attempt_name(name, found.attempt), prepared_in)
     sinks.commit(found)
     if not is_marked(found):
         found = msgspec.structs.replace(state_at(storage, epoch_of(batch)).entry, positions=sources)
@@ -107,5 +111,6 @@ def begin_marks(
         dropped=asked.dropped,
         marks=True,
         checkpoint=name,
+        is_remote=is_remote,
     )
     return log, place

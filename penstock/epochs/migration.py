@@ -11,7 +11,7 @@ import msgspec
 
 from penstock.epochs.entries import CellForm, Entry, StateFile
 from penstock.epochs.errors import LogError
-from penstock.epochs.state import Change
+from penstock.epochs.portions import Change
 from penstock.state import Cell, Declared, Timer
 
 Adapt = Callable[[Change], Change | None]

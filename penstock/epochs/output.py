@@ -5,6 +5,7 @@ until it is known to be committed; a crash in between is made up for by whoever 
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -13,6 +14,7 @@ from typing import cast
 
 from penstock.epochs.entries import Entry, Handle
 from penstock.epochs.errors import SupersededError
+from penstock.epochs.prepared import Fetched
 from penstock.flow.delivery import is_transactional
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Graph
@@ -51,6 +53,7 @@ class Sinks:
     def __init__(self, sinks: Mapping[str, TransactionalSink | ConnectedSink] | None = None) -> None:
         self._sinks = dict(sinks or {})
         self._committers: dict[str, Committer] = {}
+        self._fetched: Fetched | None = None
 
     @classmethod
     def of(cls, graph: Graph) -> "Sinks":
@@ -71,9 +74,11 @@ class Sinks:
         """Of the sinks."""
         return [*self._sinks]
 
-    def begin(self, attempt: str, prepared_in: Path) -> None:
+    def begin(self, attempt: str, prepared_in: Path | Fetched) -> None:
         """Before anything is committed in an attempt; raises if a sink cannot be connected."""
         self.close()
+        if isinstance(prepared_in, Fetched):
+            self._fetched, prepared_in = prepared_in, prepared_in.directory
         for task, sink in self._sinks.items():
             if isinstance(sink, ConnectedSink):
                 self._committers[task] = sink.committer(_Known(task, attempt, prepared_in))
@@ -84,14 +89,20 @@ class Sinks:
         """Let everybody see what an entry names, in the order of epochs; harmless if that was done before."""
         by_task = attrgetter("task")
         ordered = sorted(entry.handles, key=attrgetter("task", "epoch", "replica"))
-        for task, handles in groupby(ordered, by_task):
-            self._commit(task, entry.epoch, [*handles])
+        if not ordered:
+            return
+        with nullcontext() if self._fetched is None else self._fetched.at_hand():
+            for task, handles in groupby(ordered, by_task):
+                self._commit(task, entry.epoch, [*handles])
 
     def close(self) -> None:
         """Nothing more is committed."""
         for committer in self._committers.values():
             committer.close()
         self._committers.clear()
+        if self._fetched is not None:
+            self._fetched.close()
+            self._fetched = None
 
     def _commit(self, task: str, epoch: int, handles: Sequence[Handle]) -> None:
         prepared = f"in epoch {', '.join(str(number) for number in sorted({one.epoch for one in handles}))}"

@@ -132,6 +132,12 @@ class Epochs:
             return None
         return self._heard.verdict(self._stages(), epoch)
 
+    def missing(self, epoch: int) -> int:
+        """How many reports of an epoch are still to come, at least one."""
+        if any(task not in self._pools for task in self._tasks):
+            return 1
+        return max(1, sum(self._heard.of(stage, epoch) is None for stage in self._stages()))
+
     def _stages(self) -> list[Stage]:
         """The whole pools, as their replicas tell their size."""
         return [(task, replica) for task in self._tasks for replica in range(self._pools[task])]

@@ -21,7 +21,7 @@ def collect(log: Log, *, keep: int, in_hand: Collection[str] = ()) -> list[str]:
         return []  # somebody else collects: another driver has gone on, and what it has reached is not known
     oldest, reached, epochs = log.index, set[str](), set[int]()
     for index in reversed(known[: known.index(log.index) + 1]):
-        entry = read_entry(log.storage, index)
+        entry = log.read(index)
         if entry is None:
             return []
         oldest = index
@@ -38,6 +38,7 @@ def collect(log: Log, *, keep: int, in_hand: Collection[str] = ()) -> list[str]:
     ]
     for name in gone:
         log.storage.delete(name)
+    log.forget([index for index in known if index < oldest])
     return gone
 
 

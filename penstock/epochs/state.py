@@ -1,61 +1,36 @@
 """What one replica of a task knows, by key group and key, and what of it has changed since the last mark.
 
 A key that was touched counts as changed: whether a value was changed in place cannot be seen. Values are
-pickled at the mark. An item that fails is undone by what `item()` remembered of the keys it touched. A key
-may have an end, which is part of the state; `expire` removes those whose end has come, by the caller's clock.
+pickled at the mark (portions.py). An item that fails is undone by what `item()` remembered of the keys it
+touched. A key may have an end, which is part of the state; `expire` removes those whose end has come, by the
+caller's clock.
 """
 
-import pickle
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
-from operator import itemgetter
-from typing import Any
+from itertools import compress
+from typing import Any, Final
 
 import msgspec
 
 from penstock.epochs.alarms import Alarms
+from penstock.epochs.portions import GONE, Key, Portion, pickled, portions_of, portions_of_keys, read
+from penstock.state import Touched
 from penstock.wire.keys import key_group
 
-Key = Hashable
-
-
-class Change(msgspec.Struct, frozen=True, array_like=True):
-    """A key with its value, or (a tombstone) None if it is gone; both pickled."""
-
-    group: int
-    key: bytes
-    value: bytes | None
-    until: int | None = None
+_STRETCH: Final = 256
 
 
 class Handed(msgspec.Struct, frozen=True):
     """State on its way to another process: all keys of some groups, and which of them no file has yet."""
 
     groups: tuple[int, ...]
-    values: tuple[Change, ...]
-    changed: tuple[Change, ...]
+    values: tuple[Portion, ...]
+    changed: tuple[Portion, ...]
 
 
 class NotOwnedError(Exception):
     """An item came to a replica that does not own its key: nothing may go on from there."""
-
-
-class NotReadableError(Exception):
-    """A value of a commit cannot be read: its class has changed."""
-
-
-class NotPicklableError(Exception):
-    """A value cannot be kept anywhere but in memory."""
-
-
-class _Nowhere(set[Key]):
-    """Where changes are noted that nobody will ask for."""
-
-    def add(self, key: Key) -> None:
-        """Forget it."""
-
-
-_NOWHERE = _Nowhere()
 
 
 class KeyedState:
@@ -65,7 +40,8 @@ class KeyedState:
         self, groups: Iterable[int], group_of: Callable[[Key], int] = key_group, *, tracked: bool = True
     ) -> None:
         self._values: dict[int, dict[Key, Any]] = {group: {} for group in groups}
-        self._touched: dict[int, set[Key]] = {}
+        self._touched: dict[int, Touched] = {}
+        # By stretches of groups. They stay when what has changed was taken: windows have them.
         self._until: dict[Key, int] = {}
         self._ends = Alarms()
         self._tracked = tracked
@@ -81,20 +57,22 @@ class KeyedState:
         """Whether a group is here."""
         return group in self._values
 
-    def window(self, group: int) -> tuple[dict[Key, Any], set[Key]] | None:
-        """The values of a group, and where to note what is touched; until something else is done here.
+    def window(self, group: int) -> tuple[dict[Key, Any], Touched | None] | None:
+        """The values of a group, and where to note what is touched (None: nobody will ask).
 
-        For keys without an end. None if the group is not here, or what an item does is to be undone.
+        For keys without an end, until groups change hands. None if the group is not here, or what an item
+        does is to be undone.
         """
         values = self._values.get(group)
         if values is None or self._before is not None:
             return None
-        if not self._tracked:
-            return values, _NOWHERE
-        touched = self._touched.get(group)
-        if touched is None:
-            touched = self._touched[group] = set()
-        return values, touched
+        return values, self._stretch(group) if self._tracked else None
+
+    def _stretch(self, group: int) -> Touched:
+        found = self._touched.get(group // _STRETCH)
+        if found is None:
+            found = self._touched[group // _STRETCH] = Touched({}, [])
+        return found
 
     def end_only(self, has_end: Callable[[Key], bool]) -> None:
         """Other keys have no end any more."""
@@ -107,18 +85,28 @@ class KeyedState:
 
     def get(self, key: Key, default: Any = None) -> Any:
         """The value of a key, which may be changed in place."""
-        values = self._touch(key)
-        return values.get(key, default)
+        group, values = self._touch(key)
+        found = values.get(key, GONE)
+        self._note(group, key, found)
+        return default if found is GONE else found
 
     def put(self, key: Key, value: Any, until: int | None = None) -> None:
         """Give a key its value, and an end or none."""
-        self._touch(key)[key] = value
+        group, values = self._touch(key)
+        values[key] = value
+        self._note(group, key, value)
         self._end(key, until)
 
     def remove(self, key: Key) -> None:
         """Forget a key; files remember that it is gone."""
-        self._touch(key).pop(key, None)
+        group, values = self._touch(key)
+        values.pop(key, None)
+        self._note(group, key, GONE)
         self._end(key, None)
+
+    def _note(self, group: int, key: Key, value: Any) -> None:
+        if self._tracked:
+            self._stretch(group).note(group, key, value)
 
     def expire(self, now: int) -> None:
         """Remove every key whose end has come."""
@@ -137,25 +125,53 @@ class KeyedState:
         try:
             yield
         except BaseException:
-            for key, (pickled, until) in self._before.items():
-                self._set(self._values[self._group_of(key)], key, pickled, until)
+            for key, (was, until) in self._before.items():
+                group = self._group_of(key)
+                value = GONE if was is None else read(key, was)
+                self._set(self._values[group], key, value, until)
+                if self._tracked and key in (touched := self._stretch(group).values):
+                    touched[key] = value
             raise
         finally:
             self._before = None
 
-    def take_changes(self) -> list[Change]:
+    def take_changes(self) -> list[Portion]:
         """What has changed since the last call: keys with values, tombstones for those that are gone."""
-        touched, self._touched = self._touched, {}
-        return [self._change(group, *pair) for group, keys in touched.items() for pair in _sorted(keys)]
+        return self._taken()
 
-    def everything(self) -> list[Change]:
-        """All keys and values, as files have them; nothing counts as changed any more."""
-        self._touched = {}
-        return [
-            self._change(group, pickle.dumps(key), key)
-            for group, values in self._values.items()
-            for key in values
-        ]
+    def _taken(self, chosen: Set[int] | None = None) -> list[Portion]:
+        """The same, perhaps of some groups."""
+        found: list[Portion] = []
+        for stretch in sorted(self._touched):
+            groups, keys, values = self._forgotten(self._touched[stretch], chosen)
+            found += portions_of_keys(groups, keys, values, self._until)
+        return found
+
+    def _forgotten(self, touched: Touched, chosen: Set[int] | None) -> tuple[list[int], list[Key], list[Any]]:
+        """What was touched, perhaps of some groups, counts as changed no more."""
+        if chosen is not None and chosen.isdisjoint(touched.groups):
+            return [], [], []
+        groups, keys, values = [*touched.groups], [*touched.values], [*touched.values.values()]
+        touched.values.clear()
+        touched.groups.clear()
+        if chosen is None:
+            return groups, keys, values
+        mine = [group in chosen for group in groups]
+        for is_mine, group, key, value in zip(mine, groups, keys, values, strict=True):
+            if not is_mine:
+                touched.note(group, key, value)
+        return [*compress(groups, mine)], [*compress(keys, mine)], [*compress(values, mine)]
+
+    def everything(self, groups: Iterable[int] | None = None) -> list[Portion]:
+        """All keys and values of these groups, or of all, as files have them.
+
+        Nothing of them counts as changed any more.
+        """
+        chosen = self._values if groups is None else {group: self._values[group] for group in groups}
+        for touched in self._touched.values():
+            self._forgotten(touched, chosen.keys())
+        known = ((group, values) for group in sorted(chosen) if (values := chosen[group]))
+        return [*portions_of(known, self._until)]
 
     def own_more(self, groups: Iterable[int]) -> None:
         """Own groups of which nothing is known yet: it is about to be applied."""
@@ -166,11 +182,19 @@ class KeyedState:
 
     def drop(self, groups: Iterable[int]) -> None:
         """Groups go to other processes, and files have all that is known of them."""
-        for group in groups:
-            if self._touched.pop(group, None):
-                raise NotOwnedError(f"group {group} is to be dropped, and has changes that no file has")
-            for key in self._values.pop(group):
-                self._until.pop(key, None)
+        leaving = {*groups}
+        for touched in self._touched.values():
+            if changed := leaving.intersection(touched.groups):
+                raise NotOwnedError(
+                    f"group {min(changed)} is to be dropped, and has changes that no file has"
+                )
+        for group in leaving:
+            self._forget(group)
+
+    def _forget(self, group: int) -> None:
+        gone = self._values.pop(group)
+        for key in gone if self._until else ():
+            self._until.pop(key, None)
 
     def hand_over(self, groups: Iterable[int]) -> Handed:
         """Give groups away, with all that is known of them."""
@@ -178,38 +202,36 @@ class KeyedState:
         for group in leaving:
             if group not in self._values:
                 raise NotOwnedError(f"group {group} is to be handed over and is not here")
-        changed = tuple(
-            self._change(group, *pair)
-            for group in leaving
-            for pair in _sorted(self._touched.pop(group, set()))
-        )
-        values = tuple(
-            self._change(group, pickle.dumps(key), key) for group in leaving for key in self._values[group]
-        )
+        changed = self._taken({*leaving})
+        values = self.everything(leaving)
         for group in leaving:
-            for key in self._values.pop(group):
-                self._until.pop(key, None)
-        return Handed(leaving, values, changed)
+            self._forget(group)
+        return Handed(leaving, tuple(values), tuple(changed))
 
     def take_over(self, handed: Handed) -> None:
         """Own groups that another process had."""
         self.own_more(handed.groups)
         self.apply(handed.values)
-        for change in handed.changed:
-            self._touched.setdefault(change.group, set()).add(pickle.loads(change.key))
+        for portion in handed.changed:
+            for group, key, _, _ in portion.entries(handed.groups):
+                self._note(group, key, self._values[group].get(key, GONE))
 
-    def apply(self, changes: Iterable[Change]) -> None:
+    def apply(self, portions: Iterable[Portion]) -> None:
         """Take in what a file has; groups of others are left out."""
-        for change in changes:
-            values = self._values.get(change.group)
-            if values is None:
+        for portion in portions:
+            pairs = None if self._until else portion.pairs()
+            if pairs is None:
+                for group, key, value, until in portion.entries(self._values):
+                    self._set(self._values[group], key, value, until)
                 continue
-            self._set(values, pickle.loads(change.key), change.value, change.until)
+            for group, run in portion.runs():
+                if group in self._values:
+                    self._values[group].update(pairs[run])
 
-    def _set(self, values: dict[Key, Any], key: Key, pickled: bytes | None, until: int | None) -> None:
+    def _set(self, values: dict[Key, Any], key: Key, value: Any, until: int | None) -> None:
         values.pop(key, None)
-        if pickled is not None:
-            values[key] = _read(key, pickled)
+        if value is not GONE:
+            values[key] = value
         self._end(key, until)
 
     def _end(self, key: Key, until: int | None) -> None:
@@ -219,45 +241,13 @@ class KeyedState:
             self._until[key] = until
             self._ends.set(key, until)
 
-    def _change(self, group: int, pickled: bytes, key: Key) -> Change:
-        values = self._values[group]
-        value = _pickled(key, values[key]) if key in values else None
-        return Change(group, pickled, value, self._until.get(key))
-
-    def _touch(self, key: Key) -> dict[Key, Any]:
+    def _touch(self, key: Key) -> tuple[int, dict[Key, Any]]:
+        """Its group, and the values of that."""
         group = self._group_of(key)
         values = self._values.get(group)
         if values is None:
             raise NotOwnedError(f"key {key!r} is of group {group}, which this replica does not own")
         if self._before is not None and key not in self._before:
-            pickled = _pickled(key, values[key]) if key in values else None
-            self._before[key] = (pickled, self._until.get(key))
-        if self._tracked:
-            self._touched.setdefault(group, set()).add(key)
-        return values
-
-
-def _read(key: Key, pickled: bytes) -> Any:
-    try:
-        return pickle.loads(pickled)
-    except Exception as problem:
-        raise NotReadableError(
-            f"the value of {key!r} in the commit cannot be read ({type(problem).__name__}: {problem}): its"
-            " class must still be where it was, and read what it wrote; give the declaration another version="
-            " and a migrate= function before you remove it"
-        ) from problem
-
-
-def _pickled(key: Key, value: Any) -> bytes:
-    try:
-        return pickle.dumps(value)
-    except Exception as problem:
-        raise NotPicklableError(
-            f"the value of {key!r}, a {type(value).__name__}, cannot be pickled ({problem}); a class must be"
-            " defined in a module that workers can import, not in the script that is run"
-        ) from problem
-
-
-def _sorted(keys: set[Key]) -> list[tuple[bytes, Key]]:
-    """Each after its pickle, in the same order in every run."""
-    return sorted(((pickle.dumps(key), key) for key in keys), key=itemgetter(0))
+            was = pickled(key, values[key]) if key in values else None
+            self._before[key] = (was, self._until.get(key))
+        return group, values

@@ -4,15 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from penstock.wire.divisions import Span, spans_of
 from penstock.wire.keys import KEY_GROUPS, owner
-
-
-class Span(msgspec.Struct, frozen=True, array_like=True):
-    """Groups `first` to `last`, both included, of one replica."""
-
-    first: int
-    last: int
-    replica: int
 
 
 class Move(msgspec.Struct, frozen=True, array_like=True):
@@ -58,13 +51,7 @@ def table_of(version: int, owners: Sequence[int]) -> Table:
     >>> table_of(1, [0, 0, 1]).spans
     (Span(first=0, last=1, replica=0), Span(first=2, last=2, replica=1))
     """
-    spans: list[Span] = []
-    for group, replica in enumerate(owners):
-        if spans and spans[-1].replica == replica:
-            spans[-1] = Span(spans[-1].first, group, replica)
-        else:
-            spans.append(Span(group, group, replica))
-    return Table(version, tuple(spans))
+    return Table(version, spans_of(owners))
 
 
 def even_table(version: int, replicas: int, groups: int = KEY_GROUPS) -> Table:

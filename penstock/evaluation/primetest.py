@@ -9,19 +9,16 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from penstock import elastic
-from penstock.apps.primetest import Work, drop, prime_flow
+from penstock.apps.primetest import Work, drop, prime_flow, short_profile
 from penstock.evaluation.panels import Line, Panel, draw
 from penstock.evaluation.part import Part, Picture, Runs, Table, ms, number, percent
 from penstock.evaluation.series import replicas, sent_per_s
 from penstock.evaluation.trial import Trial, controlled
 from penstock.flow import Flow
-from penstock.io.schedule import Schedule, steps
 from penstock.report.metrics import figures_of
 
 SECONDS = 60.0
 POLICIES = ("nephele", "ds2", "mape", "threshold", "static")
-# (seconds, share of the highest rate): low, three steps up, a plateau, down again.
-PROFILE = ((10, 0.1), (8, 0.4), (8, 0.7), (14, 1.0), (8, 0.5), (12, 0.1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +47,6 @@ def trials() -> list[Trial]:
     ]
 
 
-def profile(variant: Variant) -> Schedule:
-    """The two-core profile with fewer steps, so that each lasts several intervals."""
-    return steps((span, share * variant.high_per_s) for span, share in PROFILE)
-
-
 def _name(variant: Variant, policy: str) -> str:
     return f"primetest-{variant.work}-{policy}"
 
@@ -64,7 +56,7 @@ def _testing(variant: Variant, policy: str) -> Callable[[Path], Flow]:
 
     def make(_: Path) -> Flow:
         return prime_flow(
-            profile(variant),
+            short_profile(variant.high_per_s),
             drop,
             testers=elastic(1, variant.most, initial=initial, pool=variant.most),
             lifetime="5 ms",

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 import penstock
 from penstock.bench.harness import Check
-from penstock.epochs.batches import Positions
+from penstock.epochs.commits import last_positions
 from penstock.faults import checker
 from penstock.faults.items import Numbers, Once, Pass, Witness, numbers
 from penstock.faults.row import Outcome
@@ -27,6 +25,9 @@ SETTLES_S = 45.0
 HELD_S = 4.0
 _LOOK_S = 0.5
 WARM_ITEMS = 600
+SELDOM = "10 min"
+"""Commits that far apart come only where a trial asks for one."""
+COMMITS_SOON_S = 5.0
 W = TypeVar("W", bound=Witness)
 SOURCE, TASK, SINK = "numbers", "task", "out"
 
@@ -45,6 +46,8 @@ class Bed:
     _sources: list[Numbers] = field(default_factory=list)
     _struck_ns: int | None = None
     _committed: dict[int, int] = field(default_factory=dict)
+    _noted_ns: int = 0
+    """When that was looked at: at the first fault."""
     _once: bool = False
 
     def __post_init__(self) -> None:
@@ -92,7 +95,6 @@ class Bed:
             flow,
             **{
                 "checkpoint": self.checkpoint,
-                "commit": "10 min",
                 "dead_letters": self.letters,
                 "on_notice": self._hear,
                 **options,
@@ -106,7 +108,7 @@ class Bed:
         before = len(self.entries())
         job = self.run(flow, **options)
         self.await_items(before + items, job)
-        job.boundary()
+        await_commit(job)
         return job
 
     def await_items(self, count: int, job: Job | None = None) -> None:
@@ -121,11 +123,20 @@ class Bed:
 
         wait_until(enough, f"{count} items arrive", END_S)
 
+    def await_taken(self, job: Job, count: int = WARM_ITEMS) -> None:
+        """Until the sink tells that it was given so many, or the flow has failed."""
+
+        def enough() -> bool:
+            return job.await_end(0) or job.metrics().tasks[SINK].items_in >= count
+
+        wait_until(enough, f"the sink takes {count} items", END_S)
+
     def strike(self, fault: Callable[[], Any], least_s: float = 0.2, most_s: float = 1.0) -> None:
         """At a random time from now: what is committed is noted, then the fault is made."""
         wait_s = self.chance.uniform(least_s, most_s)
         time.sleep(wait_s)
-        self._committed = self._committed or committed(self.checkpoint)
+        if not self._committed:
+            self._committed, self._noted_ns = committed(self.checkpoint), time.monotonic_ns()
         self._struck_ns = time.monotonic_ns()
         self.figures.setdefault("struck_after_s", []).append(round(wait_s, 3))
         fault()
@@ -196,9 +207,11 @@ class Bed:
         kept = self._kept()
         return checker.written_once(kept) if self._once else Arrivals(Witness(str(kept))).new()
 
-    def outcome(self, *, counts: dict[int, int] | None = None, put_aside: int = 0) -> Outcome:
+    def outcome(
+        self, *, counts: dict[int, int] | None = None, put_aside: int = 0, keys: int | None = None
+    ) -> Outcome:
         """All checks of the items. `counts` are those that must have come, by default all of the source;
-        `put_aside` of them must not have.
+        `put_aside` of them must not have. With so many `keys` those of a key are in order, not of a channel.
         """
         entries = self.entries()
         expected = self.expected() if counts is None else counts
@@ -206,7 +219,9 @@ class Bed:
         checks = [
             *self.checks,
             Check("lost", entries.lost(expected) - put_aside, "==", 0),
-            Check("reordered in a channel", entries.reordered_by_mark(), "==", 0),
+            Check("reordered in a channel", entries.reordered_by_mark(), "==", 0)
+            if keys is None
+            else Check("reordered of a key", checker.reordered_of_a_key(entries, keys), "==", 0),
         ]
         if self._once:
             checks.append(Check("twice in dedup_jsonl", entries.duplicated(), "==", 0))
@@ -214,7 +229,7 @@ class Bed:
             checks.append(Check("twice without a fault", entries.duplicated(), "==", 0))
         if self._struck_ns is None:
             return Outcome(figures, checks)
-        twice = checker.twice_though_committed(entries, self._committed)
+        twice = checker.twice_though_committed(entries, self._committed, self._noted_ns)
         checks.append(Check("twice though committed", twice, "==", 0))
         figures["remaining_s"] = round(checker.remaining_s(entries, self._struck_ns), 2)
         checks.append(Check("items due after the fault, s", figures["remaining_s"], ">", 0))
@@ -231,11 +246,21 @@ class Bed:
         return kept
 
 
+def await_commit(job: Job) -> None:
+    """Until a commit has what has arrived: the second from now on, or one that is made where few are."""
+    before = job.metrics().commits
+    if before is None or job.commit_s > COMMITS_SOON_S:
+        job.boundary()
+        return
+
+    def enough() -> bool:
+        now = job.metrics().commits
+        return job.await_end(0) or (now is not None and now.count >= before.count + 2)
+
+    wait_until(enough, "a commit is made", END_S)
+
+
 def committed(checkpoint: Path, source: str = SOURCE) -> dict[int, int]:
     """How many items of each split of a source the last commit covers; none without a commit."""
-    batches = [int(entry.name) for entry in (checkpoint / "commits").glob("[0-9]*")]
-    if not batches:
-        return {}
-    positions = (checkpoint / "offsets" / str(max(batches))).read_text().splitlines()[-1]
-    splits = msgspec.json.decode(positions, type=Positions).sources.get(source, {})
+    splits = last_positions(checkpoint).get(source, {})
     return {split_number(split): position.ordinal for split, position in splits.items()}

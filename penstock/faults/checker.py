@@ -7,6 +7,7 @@ if the mean latency of the first arrivals of its items is within the bound.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -41,12 +42,22 @@ def written_once(directory: Path) -> Entries:
     return Entries(*(table[:, column] for column in range(5)))
 
 
-def twice_though_committed(entries: Entries, committed: Counts) -> int:
-    """How many arrivals were not the first of their item, of those that a commit before the fault covers."""
+def reordered_of_a_key(entries: Entries, keys: int) -> int:
+    """How many items arrived after a later one of their split and key (number modulo keys)."""
+    order = numpy.argsort(entries.arrived_ns, kind="stable")
+    sorted_by_time = Entries(*(getattr(entries, column)[order] for column in Entries.__dataclass_fields__))
+    return replace(sorted_by_time, mark=sorted_by_time.index % keys).reordered_by_mark()
+
+
+def twice_though_committed(entries: Entries, committed: Counts, noted_ns: int) -> int:
+    """How many arrivals were not the first of their item, of those that were committed at that time, and
+    that came after it: workers may have died before, too.
+    """
     covered = numpy.zeros(len(entries), dtype=numpy.bool_)
     for partition, count in committed.items():
         covered |= (entries.partition == partition) & (entries.index < count)
-    return entries.where(covered).duplicated()
+    before = covered & (entries.arrived_ns < noted_ns)
+    return entries.where(covered).duplicated() - entries.where(before).duplicated()
 
 
 def recovered_s(entries: Entries, struck_ns: int) -> float | None:

@@ -13,14 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import msgspec
 import numpy
 
 import penstock
 from penstock.bench.harness import Check
-from penstock.epochs.batches import Positions
+from penstock.epochs.commits import last_positions
 from penstock.faults import checker
-from penstock.faults.bed import END_S, HELD_S, SETTLES_S, WARM_ITEMS, Bed
+from penstock.faults.bed import END_S, HELD_S, SETTLES_S, WARM_ITEMS, Bed, await_commit
 from penstock.faults.items import unchanged
 from penstock.faults.row import Outcome
 from penstock.faults.victims import wait_until
@@ -151,7 +150,7 @@ class KafkaBed:
         job = self.bed.run(flow(self.servers))
         self.feeder.start()
         self.await_numbers(WARM_ITEMS)
-        job.boundary()
+        await_commit(job)
         return job
 
     def await_numbers(self, count: int) -> None:
@@ -195,7 +194,7 @@ class KafkaBed:
             Check("lost", entries.lost(dict(enumerate(fed))), "==", 0),
             Check(
                 "twice though committed",
-                checker.twice_though_committed(entries, self._committed),
+                checker.twice_though_committed(entries, self._committed, self._struck_ns),
                 "==",
                 0,
             ),
@@ -227,11 +226,7 @@ def kafka_bed(bed: Bed) -> Iterator[KafkaBed]:
 
 def committed(checkpoint: Path) -> dict[int, int]:
     """The offset of each partition that the last commit covers; none without a commit."""
-    batches = [int(entry.name) for entry in (checkpoint / "commits").glob("[0-9]*")]
-    if not batches:
-        return {}
-    text = (checkpoint / "offsets" / str(max(batches))).read_text().splitlines()[-1]
-    splits = msgspec.json.decode(text, type=Positions).sources[SOURCE]
+    splits = last_positions(checkpoint).get(SOURCE, {})
     return {int(split.rpartition("-")[2]): position.offset for split, position in splits.items()}
 
 

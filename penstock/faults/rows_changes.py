@@ -88,7 +88,7 @@ def stopped_under_load(bed: Bed) -> Outcome:
 
 def second_flow(bed: Bed) -> Outcome:
     """Beside another flow whose worker is killed; a third that does not fit is refused in words."""
-    job = bed.flowing(bed.flow(SECONDS))
+    job = bed.flowing(bed.flow(2 * SECONDS))  # the other begins when this one is committed
     beside = Bed(bed.directory / "beside", bed.chance)
     beside.directory.mkdir()
     other = beside.flowing(beside.flow(SECONDS))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import penstock
-from penstock.faults.bed import SINK, SOURCE, TASK, Bed, committed
+from penstock.faults.bed import SELDOM, SINK, SOURCE, TASK, Bed, committed
 from penstock.faults.items import Pass, numbers
 from penstock.faults.row import Outcome, Row
 from penstock.faults.sinks import Drop
@@ -46,13 +46,14 @@ def _stopped(bed: Bed) -> None:
 
 
 def torn(bed: Bed) -> Outcome:
-    """Half a file, an empty one, none at all: each is refused by its name; whole again, the flow goes on."""
+    """Half of the newest commit, or nothing in it: refused by its name; whole again, the flow goes on."""
     _stopped(bed)
-    last = max((bed.checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    last = max((bed.checkpoint / "epochs" / "log").glob("[0-9]*"))
     whole = last.read_bytes()
-    for content in (whole[: len(whole) // 2], b"", None):
-        last.unlink() if content is None else last.write_bytes(content)
-        bed.refused(partial(bed.run, bed.flow(None)), f"the checkpoint file {last} cannot be used")
+    for content in (whole[: len(whole) // 2], b""):
+        last.write_bytes(content)
+        words = (f"the commits in the checkpoint {bed.checkpoint} cannot be used", last.name)
+        bed.refused(partial(bed.run, bed.flow(None)), *words)
     last.write_bytes(whole)
     _stopped(bed)
     return bed.outcome(counts=committed(bed.checkpoint))
@@ -74,11 +75,11 @@ def full(bed: Bed) -> Outcome:
     """A commit that finds no room is told and never half made; with room again, the flow goes on there."""
     with ram_disk(bed.directory / "disk") as disk:
         bed.checkpoint = place = disk / "checkpoint"
-        job = bed.flowing(bed.flow(None), restarts=0)
+        job = bed.flowing(bed.flow(None), restarts=0, commit=SELDOM)
         before = committed(place)
         filler = disk / "filler"
         _fill(filler)
-        words = (f"the checkpoint {place} cannot be used", "No space left on device")
+        words = (f"nothing can be committed in {place}", "No space left on device")
         bed.refused(partial(_commit, job), *words, error=penstock.JobFailed)
         bed.expect("commits on a full disk", committed(place) != before, "==", 0)
         filler.unlink()
@@ -90,7 +91,9 @@ def full(bed: Bed) -> Outcome:
 def full_under_sink(bed: Bed) -> Outcome:
     """A sink that finds no room ends the flow, with its name; with room again no item is missing or torn."""
     with ram_disk(bed.directory / "kept") as disk:
-        job = bed.flowing(bed.flow(None, sink=bed.once()))
+        job = bed.run(bed.flow(None, sink=bed.once()), commit=SELDOM)
+        bed.await_taken(job)  # it shows nothing before a commit
+        job.boundary()
         before = committed(bed.checkpoint)
         filler = disk / "filler"
         _fill(filler)
@@ -158,7 +161,7 @@ def source_removed(bed: Bed) -> Outcome:
 
 
 ROWS = (
-    Row("torn-checkpoint", "half a file, an empty one or none in the checkpoint", "local", torn),
+    Row("torn-checkpoint", "the newest commit in the checkpoint is cut off, or empty", "local", torn),
     Row(
         "read-only-checkpoint",
         "the disk of the checkpoint is read-only",

@@ -3,9 +3,7 @@
 import os
 import random
 import signal
-import threading
 import time
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -63,25 +61,19 @@ def executors_killed_repeatedly(bed: Bed) -> Outcome:
 
 
 def killed_between_write_and_commit(bed: Bed) -> Outcome:
-    """All of a batch is written and on the disk, but not committed: it comes again and is written once."""
+    """All of an epoch is written and on the disk, but not committed: it comes again and is written once."""
     once = bed.once()
     sink = Announced(once.directory)
-    sink.announcement = bed.directory / "written"
+    sink.awaited = bed.directory / "awaited"
     job = bed.flowing(bed.flow(None, sink=sink))
-    sink.announcement.unlink()
 
     def fault() -> None:
-        threading.Thread(target=_try_to_commit, args=(job,), daemon=True).start()
-        wait_until(sink.announcement.exists, "a batch is written")
+        sink.awaited.touch()
+        wait_until(lambda: not sink.awaited.exists(), "an epoch is written")
         _kill_all()
 
     bed.strike(fault)
     return bed.outcome(counts=bed.settle(job))
-
-
-def _try_to_commit(job: Job) -> None:
-    with suppress(penstock.FlowError, penstock.JobFailed):
-        job.boundary()
 
 
 def ended_at_once(bed: Bed) -> Outcome:
@@ -192,7 +184,7 @@ ROWS = (
     ),
     Row(
         "kill-before-commit",
-        "kill -9 all executors between the last write of a batch and its commit",
+        "kill -9 all executors between the last write of an epoch and its commit",
         "cluster",
         killed_between_write_and_commit,
         RECOVERS_IN_S,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import penstock
-from penstock.faults.bed import SINK, WARM_ITEMS, Bed, committed
+from penstock.faults.bed import SINK, WARM_ITEMS, Bed, await_commit, committed
 from penstock.faults.drivers import await_no_orphans, flow, started
 from penstock.faults.hosts import Host, Hosts, cannot_make_hosts
 from penstock.faults.row import Outcome, Row
@@ -76,9 +76,9 @@ def drive(directory: Path, seconds: float, master: str, address: str) -> None:
     here = {"spark.driver.host": address, "spark.driver.bindAddress": address}
     await_slots(penstock.session(HOSTS * CORES, master, here), HOSTS * CORES)
     flowing = flow(str(directory), seconds, once=True, replicas=REPLICAS)
-    job = penstock.run(flowing, checkpoint=directory / "checkpoint", commit="10 min", on_notice=_say)
+    job = penstock.run(flowing, checkpoint=directory / "checkpoint", on_notice=_say)
     wait_until(lambda: job.metrics().tasks[SINK].items_in > WARM_ITEMS, "items arrive", 60.0)
-    job.boundary()
+    await_commit(job)
     job.await_termination()
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import penstock
-from penstock.faults.bed import SINK, SOURCE, TASK, Bed, committed
+from penstock.faults.bed import SELDOM, SINK, SOURCE, TASK, Bed, committed
 from penstock.faults.items import Pass
 from penstock.faults.row import Outcome, Row
 from penstock.faults.sinks import Stubborn
@@ -82,7 +82,7 @@ def hook_raises(bed: Bed, hook: str, *, at_stop: bool) -> Outcome:
     """Told as a failure, at a commit or at stop(); nothing after the last commit counts as committed."""
     sink = bed.witness(Stubborn)
     sink.hook = hook
-    job = bed.run(bed.flow(None, sink=sink))
+    job = bed.run(bed.flow(None, sink=sink), commit=SELDOM)
     bed.await_items(300, job)
     job.boundary() if hook == "flush" else None
     before = committed(bed.checkpoint)

@@ -32,7 +32,7 @@ def worker_killed(bed: Bed, task: str, moves_s: float = 0.0) -> Outcome:
 
 
 def zygote_killed(bed: Bed) -> Outcome:
-    """The process that forks workers: they end with it, and all are replaced."""
+    """The process that forks workers: they live on without it, and their successors come of another."""
     job = bed.flowing(bed.flow(SECONDS))
     bed.strike(lambda: kill(zygotes()[0]))
     bed.end(job)

@@ -11,14 +11,17 @@ from penstock.testing.ledger import Stamped
 
 
 class Announced(Once):
-    """Says that the lines of a batch are on the disk, and gives a fault time to come before the commit."""
+    """Says that the lines of an epoch are on the disk by removing a file, if that is there, and gives a fault
+    time to come before the commit.
+    """
 
-    announcement = Path()
+    awaited = Path()
 
     def flush(self) -> None:
         super().flush()
-        self.announcement.touch()
-        time.sleep(0.5)
+        if self.awaited.exists():
+            self.awaited.unlink(missing_ok=True)
+            time.sleep(0.5)
 
 
 class Held(Witness):

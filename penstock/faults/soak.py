@@ -76,7 +76,7 @@ def soak(about: Soak, schedule: Schedule, say: Callable[[str], None]) -> tuple[R
         flow = penstock.Flow("soak", ids=True)
         source = flow.source(bed.source(about.seconds, schedule), name=SOURCE)
         source.batched("2 ms").task(Pass, name=TASK, parallelism=2).sink(bed.once(), name=SINK)
-        job = bed.run(flow, commit=None, restarts=1000)
+        job = bed.run(flow, restarts=1000)
         with quiet():
             _disturb(job, about, bed.chance, say)
             bed.end(job, DRAIN_S)

@@ -12,6 +12,7 @@ from penstock.faults import (
     rows_kafka,
     rows_load,
     rows_network,
+    rows_state,
     rows_users,
     rows_workers,
 )
@@ -27,6 +28,7 @@ MODULES = (
     rows_changes,
     rows_control,
     rows_checkpoint,
+    rows_state,
     rows_kafka,
 )
 ROWS: dict[str, Row] = {row.name: row for row in chain.from_iterable(module.ROWS for module in MODULES)}

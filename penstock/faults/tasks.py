@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from penstock import state
 from penstock.faults.items import Pass
 from penstock.testing.ledger import Stamped
 
@@ -19,11 +20,27 @@ LARGE_BYTES: Final = 65 << 20
 LEAK_BYTES: Final = 2 << 20
 HEAVY_BYTES: Final = 20_000
 SERVICE_S: Final = 0.004
+KEYS: Final = 101
 
 
 def is_bad(item: Stamped) -> bool:
     """The last of every hundred items of a split."""
     return item[1] % EVERY == EVERY - 1
+
+
+def key_of(item: Stamped) -> int:
+    """Of the items of both splits."""
+    return item[1] % KEYS
+
+
+class Counts(Pass):
+    """Counts the items of each key in declared state."""
+
+    seen = state.value(0)
+
+    def process(self, item: Stamped, out: Any) -> None:
+        self.seen += 1
+        super().process(item, out)
 
 
 class Raises(Pass):

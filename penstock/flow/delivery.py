@@ -17,13 +17,13 @@ def needs_marks(task: Task) -> bool:
     return getattr(task.body, "needs_marks", False) is True
 
 
-def refuse_without_marks(graph: Graph) -> None:
-    """Commits are boundaries: not for sinks that need epoch marks."""
+def refuse_without_marks(graph: Graph, why: str) -> None:
+    """Commits are boundaries, and why: not for sinks that need epoch marks."""
     for task in graph.tasks:
         if needs_marks(task):
             raise FlowError(
-                f'sink "{task.name}" of flow "{graph.name}" has exactly_once=True, which needs commits by'
-                " epoch marks: run the flow with marks=True, or leave exactly_once out"
+                f'sink "{task.name}" of flow "{graph.name}" has exactly_once=True, which needs commits that'
+                f" are marks, and here {why}; leave exactly_once out, or let them be marks"
             )
 
 
@@ -37,9 +37,9 @@ def _words(graph: Graph, task: Task) -> str:
     if is_transactional(task) and is_by_id:
         return "has every item exactly once"
     if needs_marks(task):
-        return "has every item exactly once, and needs marks=True"
+        return "has every item exactly once, and needs a checkpoint where commits are marks"
     if is_transactional(task):
-        return "has every item exactly once with marks=True, else at least once"
+        return "has every item exactly once where commits are marks, else at least once"
     if is_by_id:
         return "is given every item at least once, and can tell by the id what comes again"
     told = ", with the same id each time" if graph.ids else ""

@@ -6,6 +6,7 @@ from typing import Final
 from penstock.durations import format_ms
 from penstock.flow import spark_conf
 from penstock.flow.codec import codec_name
+from penstock.flow.commits import commits_in_words
 from penstock.flow.delivery import delivery_in_words
 from penstock.flow.graph import ITEM_ID, Constraint, Graph, Stream, Task
 from penstock.flow.layers import Layer, Layout, Unit, lay_out, max_slots
@@ -19,7 +20,7 @@ _FUNCTIONS: Final = ("map", "flat_map", "filter", "map_batches", "flat_map_batch
 
 
 def explain(graph: Graph) -> str:
-    """Layers, units, pools, slots, wirings, constraints, state, output, all defaults, Spark's settings."""
+    """Layers, pools, slots, wirings, constraints, commits, state, output, all defaults, Spark's settings."""
     layout = lay_out(graph)
     items = "items with ids" if graph.ids else "items without ids (default)"
     lines = [f'flow "{graph.name}": {items}', "", "layers"]
@@ -30,6 +31,7 @@ def explain(graph: Graph) -> str:
         lines += _indented(_stream(layout, stream))
     lines += ["", "constraints"]
     lines += _indented(_constraints(layout))
+    lines += ["", "commits", *_indented(commits_in_words(graph))]
     if kept := state_in_words(graph):
         lines += ["", "state", *_indented(kept)]
     lines += ["", "output", *_indented(delivery_in_words(graph))]

@@ -9,12 +9,15 @@ from penstock.flow.names import check_name
 from penstock.state import Spec, StateError, declared
 
 COMMITTED: Final = (
-    "is committed with every batch: if a worker ends, or the flow, it goes back to the last commit, and what"
-    " came after that is read again"
+    "is in every commit: if a worker ends, or the flow, it goes back to the last one, and what came after"
+    " that is read again"
 )
 LOST: Final = (
     "is in the memory of its workers and in no commit: it is lost when a worker or executor ends or is"
     " replaced, and when the flow is started again"
+)
+ELSEWHERE: Final = (
+    "with a checkpoint in an object store (s3a:, gs:, abfs:), or on a cluster without a checkpoint,"
 )
 UNDECLARED: Final = (
     "what a task keeps in attributes that it does not declare (penstock.state) is in no commit, stays behind"
@@ -68,8 +71,8 @@ def refuse_state_without_keys(graph: Graph) -> None:
                 )
 
 
-def refuse_moving_state(graph: Graph, *, committed: bool) -> None:
-    """State moves between two batches, by what was committed of it. Elsewhere replicas must stay."""
+def refuse_moving_state(graph: Graph, *, committed: bool, by_marks: bool = False) -> None:
+    """State moves between two batches, or at epoch marks, by what was committed of it. Else replicas stay."""
     for task in graph.tasks:
         if not (task.state and task.parallelism.elastic):
             continue
@@ -78,35 +81,35 @@ def refuse_moving_state(graph: Graph, *, committed: bool) -> None:
             raise FlowError(
                 f"{where}: its state is not committed here, so it cannot move; give it a fixed parallelism"
             )
-        if all(stream.wiring != "key" for stream in graph.inputs_of(task.name)):
+        if not by_marks and all(stream.wiring != "key" for stream in graph.inputs_of(task.name)):
             raise FlowError(
                 f"{where}, but receives nothing by key, so its replicas change in the middle of a batch; give"
-                " it a fixed parallelism, or use .by_key(...) before it"
+                " it a fixed parallelism, use .by_key(...) before it, or let commits be marks (checkpoint=)"
             )
 
 
-def exact_tasks(graph: Graph, *, marks: bool = False) -> list[str]:
+def exact_tasks(graph: Graph, *, by_marks: bool = False) -> list[str]:
     """Tasks with state, and all that lie upstream of one: what comes twice from there would count twice.
 
     Where commits are epoch marks, transactional sinks are such tasks, too.
     """
     found: set[str] = set()
     for task in reversed(graph.tasks):
-        is_exact = bool(task.state) or (marks and is_transactional(task))
+        is_exact = bool(task.state) or (by_marks and is_transactional(task))
         if is_exact or any(stream.receiver in found for stream in graph.outputs_of(task.name)):
             found.add(task.name)
     return [task.name for task in graph.tasks if task.name in found]
 
 
-def what_is_lost(graph: Graph) -> list[str]:
-    """For each task with state, what becomes of it where no commit has it."""
-    return [f"{_named(task)} {LOST}" for task in graph.tasks if task.state]
+def what_is_lost(graph: Graph, why: str) -> list[str]:
+    """For each task with state, what becomes of it where no commit has it, and why that is so."""
+    return [f"{_named(task)} {LOST}: {why}" for task in graph.tasks if task.state]
 
 
 def state_in_words(graph: Graph) -> list[str]:
     """What is kept and what is not; nothing if no task could keep anything."""
     kept = [f"{_named(task)} {COMMITTED}" for task in graph.tasks if task.state]
-    elsewhere = [f"on a cluster, or with a checkpoint that is not on this machine, it {LOST}"] if kept else []
+    elsewhere = [f"{ELSEWHERE} it {LOST}"] if kept else []
     undeclared = any(task.form == "object" and not task.state for task in graph.tasks)
     return [*kept, *elsewhere, *([UNDECLARED] if undeclared else [])]
 

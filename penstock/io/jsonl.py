@@ -56,6 +56,7 @@ class Jsonl:
 def jsonl(path: str | Path) -> Jsonl:
     """A directory of JSON-lines files, `part-00000.jsonl` for replica 0 and so on.
 
-    With `marks=True` there is a file for each commit and replica, which appears whole: every item once.
+    Where commits are marks, as with a checkpoint, there is a file for each commit and replica instead, which
+    appears whole: every item once.
     """
     return Jsonl(Path(path).resolve())

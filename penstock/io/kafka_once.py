@@ -34,8 +34,8 @@ class ToKafkaOnce:
     def open(self, context: SinkContext) -> None:
         if context.attempt is None or context.prepared_in is None:
             raise KafkaError(
-                f'sink "{context.task}": exactly_once=True needs commits by epoch marks: run the flow with'
-                " marks=True"
+                f'sink "{context.task}": exactly_once=True needs commits that are marks: run the flow with'
+                " a checkpoint"
             )
         self._make = self.writing.open(context)
         self._largest = int(str(self.config.get("message.max.bytes", _LARGEST)))

@@ -5,6 +5,8 @@ partition. `write` hands a record over and does not wait for the broker. Which r
 counted here, and until it has one the item is not acknowledged: should this process die, it comes again.
 """
 
+import math
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,6 +36,14 @@ _OURS: Final = {
 }
 _LOOK_EVERY_S: Final = 0.05
 _TOGETHER: Final = 64
+_TIMEOUT_MS: Final = 300_000  # the client's own
+_GRACE_S: Final = 30.0  # it says so itself, as a rule within a second
+
+
+def _patience_s(timeout_ms: Any) -> float:
+    """After how long without news of any record nobody will hear of them; 0 means never, as there."""
+    seconds = float(timeout_ms) / 1000
+    return seconds + _GRACE_S if seconds else math.inf
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +75,7 @@ class ToKafka:
     _newest: _Handed | None = field(init=False, default=None, repr=False)
     _delivered: Callable[[Any, Any], None] | None = field(init=False, default=None, repr=False)
     _undelivered: DeliveryError | None = field(init=False, default=None, repr=False)
+    _patience_s: float = field(init=False, default=math.inf, repr=False)
 
     def open(self, context: SinkContext) -> None:
         """Connect; a topic that is named and missing is refused."""
@@ -80,6 +91,7 @@ class ToKafka:
             "bootstrap.servers": self.servers,
             "enable.idempotence": True,
         }
+        self._patience_s = _patience_s(settings.get("message.timeout.ms", _TIMEOUT_MS))
         self._producer = new_client("Producer", settings, self._heard)
         if topic is not None:
             check_topic(self._producer, self._heard, topic)
@@ -109,7 +121,15 @@ class ToKafka:
         """Wait until the broker has all of them."""
         if self._producer is None:
             return
-        while self.settle() < self.written:
+        settled, since_s = -1, time.monotonic()
+        while (now := self.settle()) < self.written:
+            if now > settled:
+                settled, since_s = now, time.monotonic()
+            elif time.monotonic() - since_s > self._patience_s:
+                raise DeliveryError(
+                    f"Kafka at {self.servers} has neither taken nor refused {self.written - now} records in"
+                    f" {self._patience_s:.0f} s, which is longer than message.timeout.ms"
+                )
             self._producer.flush(_LOOK_EVERY_S)
 
     def close(self) -> None:
@@ -197,7 +217,7 @@ def to_kafka(
     librdkafka; secrets among them are `penstock.secret(...)`.
 
     With `exactly_once` readers that read what is committed (isolation.level=read_committed) see every item
-    once, when it is committed; the flow must be run with `marks=True`.
+    once, when it is committed; the flow must have a checkpoint where commits are marks.
     """
     where = f"to_kafka({topic!r})" if isinstance(topic, str) else "to_kafka"
     if not callable(topic) and not (isinstance(topic, str) and topic):

@@ -113,6 +113,12 @@ TASK_GAUGES: tuple[tuple[str, str, TaskGauge], ...] = (
     ),
     ("replicas", "Active replicas.", lambda task, _: task.parallelism),
     ("pool_replicas", "Active replicas and those held ready.", lambda task, _: task.pool),
+    ("state_bytes", "Bytes of its state in the files of the last commit.", lambda task, _: task.state_bytes),
+    (
+        "heaviest_group_ratio",
+        "Share of its items that went to the heaviest of its groups of keys.",
+        lambda task, _: next((share for _, share in task.heaviest_groups(1)), None),
+    ),
 )
 SOURCE_GAUGES: tuple[tuple[str, str, TaskGauge], ...] = (
     ("lag_items", "Items that are there and not sent on.", lambda task, _: task.lag_items),
@@ -223,6 +229,9 @@ def _of_commits(commits: CommitTotals) -> Iterator[Metric]:
     age = GaugeMetricFamily("penstock_commit_age_seconds", "Time since the last commit by an epoch mark.")
     age.add_metric([], time.monotonic() - commits.last_s)
     yield age
+    epoch = GaugeMetricFamily("penstock_commit_epoch", "The number of its epoch.")
+    epoch.add_metric([], commits.epoch or 0)
+    yield epoch
     took = GaugeMetricFamily("penstock_commit_duration_seconds", "From its order until it was in the log.")
     took.add_metric([], commits.took_ms / 1000)
     yield took

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from penstock.stats.key_load import GroupTime, KeyLoad, merged_times
 from penstock.stats.report import ChannelReport, ReplicaReport
 from penstock.stats.sketch import Sketch
 from penstock.stats.summary import Summary, merge_all, summarise_executors
@@ -17,6 +18,7 @@ from penstock.wire.reports import (
     QueuedChannel,
     Refused,
     Report,
+    Restart,
     Said,
     ShuffleHeld,
     Slots,
@@ -49,7 +51,8 @@ class TaskMetrics:
 class CommitTotals:
     """Commits by epoch marks: how many, how many epochs were void, and what is known of the last one.
 
-    `last_s` is when it was done, by `time.monotonic`; `took_ms` the time from its order until then.
+    `last_s` is when it was done, by `time.monotonic`; `took_ms` the time from its order until then;
+    `state_bytes` the size of what it has of each task. `rollbacks` is how often the flow went back to one.
     """
 
     count: int = 0
@@ -57,10 +60,14 @@ class CommitTotals:
     epoch: int | None = None
     last_s: float | None = None
     took_ms: float | None = None
+    state_bytes: Mapping[str, int] = field(default_factory=dict)
+    rollbacks: int = 0
 
-    def committed(self, epoch: int, now_s: float, took_ms: float) -> "CommitTotals":
+    def committed(
+        self, epoch: int, now_s: float, took_ms: float, state_bytes: Mapping[str, int]
+    ) -> "CommitTotals":
         """One more."""
-        return CommitTotals(self.count + 1, self.voids, epoch, now_s, took_ms)
+        return CommitTotals(self.count + 1, self.voids, epoch, now_s, took_ms, state_bytes, self.rollbacks)
 
     def voided(self) -> "CommitTotals":
         """One void epoch more."""
@@ -89,12 +96,15 @@ class Metrics:
 
 class Seen(NamedTuple):
     """What was reported since the last look: the global summary, how long sampled items took through the
-    sequence of each constraint, and how many cores the workers of each executor and its Java kept busy."""
+    sequence of each constraint, and how many cores the workers of each executor and its Java kept busy;
+    what was sent by key into each stream, and how long timed items took in each task, by group of keys."""
 
     summary: Summary
     passed_ms: dict[str, Sketch]
     cores_used: dict[str, float]
     java_cores_used: dict[str, float]
+    keyed: dict[str, KeyLoad]
+    group_times: dict[str, dict[int, GroupTime]]
 
 
 class Window:
@@ -147,7 +157,21 @@ class Window:
             java_s, self._java_s = self._java_s, {}
         summary = merge_all(summarise_executors(replicas.values(), channels.values()).values())
         java = {executor: used_s / over_s for executor, (used_s, over_s) in java_s.items() if over_s > 0}
-        return Seen(summary, passed_ms, _cores_used(replicas.values()), java)
+        used = _cores_used(replicas.values())
+        return Seen(summary, passed_ms, used, java, *_by_group(replicas.values()))
+
+
+def _by_group(
+    replicas: Iterable[ReplicaReport],
+) -> tuple[dict[str, KeyLoad], dict[str, dict[int, GroupTime]]]:
+    """By stream what was sent by key, and by task how long items took."""
+    keyed: dict[str, KeyLoad] = {}
+    times: dict[str, dict[int, GroupTime]] = {}
+    for replica in replicas:
+        for stream, load in replica.keyed.items():
+            keyed[stream] = keyed.get(stream, KeyLoad()).merged(load)
+        times[replica.task] = merged_times(times.get(replica.task, {}), replica.group_times)
+    return keyed, times
 
 
 def _cores_used(replicas: Iterable[ReplicaReport]) -> dict[str, float]:
@@ -205,7 +229,7 @@ class Reported:
         self._refused: dict[str, Refused] = {}
         self._footprints: dict[str, Footprint] = {}
         self._slots: dict[str, Slots] = {}
-        self._died: deque[tuple[str, int]] = deque(maxlen=_LEAVING)
+        self._died: deque[Restart] = deque(maxlen=_LEAVING)
         self._lags: dict[str, dict[int, int]] = {}
         self._windows: list[Window] = []
         self._lock = threading.Lock()  # one thread collects reports, others look at them
@@ -258,7 +282,7 @@ class Reported:
             self._footprints[executor] = report.footprint
         if report.restarted is not None:
             self._past.setdefault(report.restarted.task, _Totals()).restarts += 1
-            self._died.append((report.restarted.task, report.restarted.replica))
+            self._died.append(report.restarted)
         if report.gone is not None:
             for who in [who for who in self._living if who[:2] == (executor, report.gone)]:
                 self._leaving[who] = self._living.pop(who)
@@ -267,8 +291,8 @@ class Reported:
                 for worker in self._leaving.pop(next(iter(self._leaving))).values():
                     self._past.setdefault(worker.task, _Totals()).add(worker)
 
-    def take_died(self) -> list[tuple[str, int]]:
-        """Workers that died since the last call, by task and replica."""
+    def take_died(self) -> list[Restart]:
+        """Workers that died since the last call."""
         with self._lock:
             died = [*self._died]
             self._died.clear()

@@ -8,11 +8,13 @@ from penstock.control.by_hand import entry_by_hand
 from penstock.durations import DurationError
 from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.layers import Layout
+from penstock.observe.reported import CommitTotals
 from penstock.operate.ports import Operated
 from penstock.operate.protocol import (
     Answer,
     AskStatus,
     Changed,
+    CommitsNow,
     ConstraintNow,
     FlowNow,
     LatencyNow,
@@ -51,6 +53,7 @@ class Commands:
         job = self._job
         graph, metrics, status = job.layout.graph, job.metrics(), job.status
         per_s = rates(job.recent_progress, _RATE_S)
+        state_bytes = {} if metrics.commits is None else metrics.commits.state_bytes
         tasks = [
             TaskNow(
                 name=task.name,
@@ -66,6 +69,7 @@ class Commands:
                 restarts=metrics.tasks[task.name].restarts,
                 paused=metrics.tasks[task.name].paused,
                 lag_items=metrics.tasks[task.name].lag_items,
+                state_bytes=state_bytes.get(task.name),
             )
             for task in graph.tasks
         ]
@@ -85,6 +89,7 @@ class Commands:
                 for sink, sketch in metrics.latency.items()
             },
             control=None if job.control is None else job.control.status(),
+            commits=commits_now(metrics.commits),
         )
 
     def _set(self, wanted: Set) -> Changed:
@@ -147,8 +152,22 @@ class Commands:
             status = self._job.status
             return Stopped(words=f"it was not drained: it is {status.state}, {status.message}")
         return Stopped(
-            words=str(drained), batch=drained.batch, items=dict(drained.items), took_s=drained.took_s
+            words=str(drained), commit=drained.commit, items=dict(drained.items), took_s=drained.took_s
         )
+
+
+def commits_now(commits: CommitTotals | None) -> CommitsNow | None:
+    """How they go in this moment; None where there are none."""
+    if commits is None:
+        return None
+    return CommitsNow(
+        count=commits.count,
+        voids=commits.voids,
+        rollbacks=commits.rollbacks,
+        epoch=commits.epoch,
+        age_s=None if commits.last_s is None else max(0.0, time.monotonic() - commits.last_s),
+        took_ms=commits.took_ms,
+    )
 
 
 def rates(progress: Sequence[Mapping[str, Any]], window_s: float) -> dict[str, float]:

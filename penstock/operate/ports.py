@@ -38,7 +38,7 @@ class Drained(Protocol):
     """What was brought to its end."""
 
     @property
-    def batch(self) -> int | None:
+    def commit(self) -> int | None:
         """The last that is committed."""
         ...
 

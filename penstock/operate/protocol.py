@@ -61,7 +61,8 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="stop"
 class TaskNow(msgspec.Struct, frozen=True, kw_only=True):
     """A task: replicas of now, the pool, what was declared; rates of the last seconds, None if unknown.
 
-    `lag_items` is how far a source is behind, None where that is not known.
+    `lag_items` is how far a source is behind, None where that is not known; `state_bytes` is the size of what
+    the last commit has of its state.
     """
 
     name: str
@@ -77,6 +78,18 @@ class TaskNow(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     paused: bool = False
     lag_items: int | None = None
+    state_bytes: int | None = None
+
+
+class CommitsNow(msgspec.Struct, frozen=True, kw_only=True):
+    """Commits by epoch marks so far, and the last one: its epoch, how long ago it was, how long it took."""
+
+    count: int
+    voids: int
+    rollbacks: int
+    epoch: int | None = None
+    age_s: float | None = None
+    took_ms: float | None = None
 
 
 class ConstraintNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +108,10 @@ class LatencyNow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FlowNow(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="status"):
-    """A running flow. `control` is what its policy saw and decided, None without a policy."""
+    """A running flow. `control` is what its policy saw and decided, None without a policy.
+
+    `commits` is None where they are boundaries.
+    """
 
     state: State
     message: str
@@ -106,6 +122,7 @@ class FlowNow(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="s
     constraints: list[ConstraintNow]
     latency: dict[str, LatencyNow]
     control: FlowStatus | None = None
+    commits: CommitsNow | None = None
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="changed"):
@@ -121,10 +138,10 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="c
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="stopped"):
-    """The flow is over, and what was drained; `batch` is the last that is committed."""
+    """The flow is over, and what was drained; `commit` is the number of its last commit."""
 
     words: str
-    batch: int | None = None
+    commit: int | None = None
     items: dict[str, int] = {}
     took_s: float = 0.0
 

@@ -3,6 +3,8 @@
 import msgspec
 
 Setting = int | float | str | list[str] | None
+KeySpan = tuple[int, int, int]
+"""First and last of the groups of keys in a row that one replica is to own, and that replica."""
 Evidence = dict[str, int | float | str | None]
 
 
@@ -36,7 +38,11 @@ class Refusal(
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The settings to apply. `parallelism` lists every elastic task, changed or not."""
+    """The settings to apply. `parallelism` lists every elastic task, changed or not.
+
+    `key_tables` has tasks whose keys are to be divided anew: otherwise than now, and than evenly if they get
+    another number of replicas.
+    """
 
     policy: str
     parallelism: dict[str, int]
@@ -45,6 +51,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     feasible: bool
     reasons: list[Reason]
     refused: list[Refusal] = []
+    key_tables: dict[str, list[KeySpan]] = {}
 
 
 def encode_decision(decision: Decision) -> bytes:

@@ -27,6 +27,7 @@ MARKS: Final = {
     "fewer": Look("fewer replicas", "v", ORANGE),
     "lifetime": Look("batch lifetime", "o", GREEN),
     "chain": Look("chain", "D", PURPLE),
+    "keys": Look("keys divided anew", "s", GREEN),
     "refused": Look("held back", "x", GREY),
     "infeasible": Look("cannot be enough", "*", VERMILION),
 }
@@ -68,6 +69,8 @@ def marks_of(snapshot: Snapshot, entry: Entry, at_s: float) -> Iterator[Mark]:
     if decision.chains and _joined(decision.chains) != _joined(snapshot.chains):
         shown = [" + ".join(chain) for chain in _joined(decision.chains)]
         yield Mark(at_s, "chain", "chains", f"chains: {', '.join(shown) or 'none'}")
+    for name in decision.key_tables:
+        yield Mark(at_s, "keys", name, f"{name}: keys divided anew")
     for refusal in decision.refused:
         subject = refusal.task or refusal.stream or "all"
         yield Mark(at_s, "refused", subject, f"{subject}: held back by {refusal.guard}")

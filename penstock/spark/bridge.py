@@ -54,6 +54,8 @@ class Bridge:
         self._flow = flow
         self.plan = plan
         """What the workers of the next run are told, pickled."""
+        self.store: str | None = None
+        """Where they find files of state, if only through their executor."""
         self._python = (python, python_path)
         self._id = ""
         self._spec: Any = None
@@ -85,7 +87,7 @@ class Bridge:
     def start(self, layout: Layout, switches: Switches, beginning: Beginning) -> None:
         """Begin a run: a query of the source, then each layer behind a shuffle by partition id."""
         self._id = uuid.uuid4().hex
-        self._spec = self._package.RunSpec(self._id, self._flow, *self._python, self.plan)
+        self._spec = self._package.RunSpec(self._id, self._flow, *self._python, self.plan, self.store)
         self._run = self._package.Runs.open(self._id)
         self._layers = []
         self._reading = beginning.reading
@@ -204,9 +206,17 @@ class Bridge:
         """The number that the next order has, unless the batch ends before it; 0 if none can be given now."""
         return int(self._run.nextEpoch())
 
-    def await_done(self, known_end: int, timeout_ms: int) -> bytes:
-        """What was reported of epochs since the last call, as JSON; waits a little for news."""
-        return str(self._run.awaitDone(known_end, timeout_ms)).encode()
+    def await_done(self, known_end: int, missing: int, timeout_ms: int) -> bytes:
+        """What was reported of epochs since the last call, as JSON.
+
+        Waits for as many reports as are missing, for the end of the batch, or for `wake`.
+        """
+        return str(self._run.awaitDone(known_end, missing, timeout_ms)).encode()
+
+    def wake(self) -> None:
+        """Whoever waits for such reports has something else to do."""
+        if self._run is not None:
+            self._run.wake()
 
     def epoch_over(self, epoch: int, *, committed: bool) -> None:
         """It is in the log, or void."""

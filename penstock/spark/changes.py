@@ -12,6 +12,7 @@ from penstock.durations import Duration, seconds
 from penstock.flow.chains import all_chains
 from penstock.flow.errors import FlowError
 from penstock.flow.layers import Layout
+from penstock.wire.divisions import Division, Spans, even_or, table_problem
 from penstock.wire.orders import Rescale, Switches
 from penstock.wire.routes import marked_streams, routes
 
@@ -36,13 +37,15 @@ def change(
     lifetimes_ms: Mapping[str, float] | None = None,
     chains: Sequence[Sequence[str]] | None = None,
     pools: Mapping[str, int] | None = None,
+    tables: Mapping[str, Spans] | None = None,
 ) -> Change:
     """Everything that can be changed, in one step; what is left out stays.
 
     Replicas beyond the present pool, those of a task that receives by key (no key may be in two places),
     those of sources (no split may be read twice) and pools wait for the boundary, and so do chains if a task
     leaves its host to host others: its next host might be faster than what the last one sent. Where commits
-    are epoch marks, keys whose state is declared change hands at one.
+    are epoch marks, keys and values of replicas change hands at one; there a table may say who owns which
+    keys. Those of tasks that get another number of replicas and no table are divided evenly.
     """
     sizes = dict(pools or {})
     sizes.update((task, count) for task, count in (active or {}).items() if _of_source(layout, task))
@@ -55,7 +58,7 @@ def change(
     later = {name: min(count, resized.unit_of(name).pool) for name, count in wanted.items()}
     now = {
         name: switches.active[name]
-        if _by_key(layout, name) or _of_source(layout, name)
+        if _is_divided(layout, name, marks=switches.marked is not None) or _of_source(layout, name)
         else min(count, layout.unit_of(name).pool)
         for name, count in later.items()
     }
@@ -67,15 +70,14 @@ def change(
         chosen = [chain for chain in all_chains(layout, chains) if len(chain) > 1]
     chained = switches.chains if _overtakes(switches.chains, chosen) else chosen
     at_once = msgspec.structs.replace(switches, active=now, lifetime_ms=lifetimes, chains=chained)
-    if later == now and resized == layout and chained == chosen:
+    divided = _tables(layout, switches, later, tables or {})
+    if later == now and resized == layout and chained == chosen and divided == switches.tables:
         return Change(at_once)
-    moving = [name for name, count in later.items() if count != now[name]]
-    stays = resized == layout and chained == chosen and switches.marked is not None
-    if stays and all(_is_movable(layout, name) for name in moving):
-        return Change(at_once, at_mark=msgspec.structs.replace(at_once, active=later))
+    if resized == layout and chained == chosen and switches.marked is not None:
+        return Change(at_once, at_mark=msgspec.structs.replace(at_once, active=later, tables=divided))
     marked = None if switches.marked is None else marked_streams(resized)
     at_boundary = msgspec.structs.replace(
-        at_once, active=later, chains=chosen, routes=routes(resized), marked=marked
+        at_once, active=later, chains=chosen, routes=routes(resized), marked=marked, tables=divided
     )
     return Change(at_once, (resized, at_boundary))
 
@@ -97,45 +99,81 @@ def _overtakes(before: Sequence[Sequence[str]], after: Sequence[Sequence[str]]) 
     return any(chain[0] in hosted for chain in after)
 
 
-def _by_key(layout: Layout, task: str) -> bool:
-    """Whether the task, or one that must have as many replicas, receives by key."""
-    return any(
-        stream.wiring == "key" for name in layout.abreast_of(task) for stream in layout.graph.inputs_of(name)
-    )
+def _is_divided(layout: Layout, task: str, *, marks: bool) -> bool:
+    """Whether the task, or one that must have as many replicas, receives by key, or has values of replicas.
 
-
-def _is_movable(layout: Layout, task: str) -> bool:
-    """Whether nothing but state of keys has to move, and whatever goes by key has such state.
-
-    A task without state could not tell when its items may come: it has nothing to wait for.
+    Such values without a key change hands at marks only.
     """
-    graph = layout.graph
-    abreast = [graph.task(name) for name in layout.abreast_of(task)]
-    by_key = [one for one in abreast if any(s.wiring == "key" for s in graph.inputs_of(one.name))]
-    kinds = {spec.kind for one in abreast for spec in one.state}
-    return "per replica" not in kinds and all(one.state for one in by_key)
+    abreast = layout.abreast_of(task)
+    by_key = any(stream.wiring == "key" for name in abreast for stream in layout.graph.inputs_of(name))
+    return by_key or (marks and any(layout.graph.task(name).state for name in abreast))
+
+
+def divisible(layout: Layout, switches: Switches) -> list[str]:
+    """Tasks whose keys can be given to other replicas by a table; a fixed number of replicas forbids it."""
+    if switches.marked is None:
+        return []
+    by_key = {stream.receiver for stream in layout.graph.streams if stream.wiring == "key"}
+    elastic = [task.name for task in layout.graph.tasks if task.parallelism.elastic and task.name in by_key]
+    of_replicas = {
+        task.name for task in layout.graph.tasks for spec in task.state if spec.kind == "per replica"
+    }
+    return [name for name in elastic if name not in switches.rescales and name not in of_replicas]
+
+
+def _tables(
+    layout: Layout, switches: Switches, later: Mapping[str, int], wanted: Mapping[str, Spans]
+) -> dict[str, Spans]:
+    """Those of now that stay, and those that are wanted; even ones are not among them."""
+    stay = {task: table for task, table in switches.tables.items() if later[task] == switches.active[task]}
+    able = divisible(layout, switches) if wanted else ()
+    for task, table in wanted.items():
+        if task not in able:
+            raise FlowError(
+                f'the keys of task "{task}" cannot be given to other replicas by a table: that takes commits'
+                " by marks, elastic(...) replicas, and no state per_replica"
+            )
+        problem = table_problem(table, later[task])
+        if problem is not None:
+            raise FlowError(f'no table for the keys of task "{task}": {problem}')
+    given = {task: even_or(table, later[task]) for task, table in wanted.items()}
+    stay = {task: table for task, table in stay.items() if task not in given}
+    return stay | {task: table for task, table in given.items() if table is not None}
 
 
 def rescaling(now: Switches, then: Switches, epoch: int) -> Switches:
     """Keys change hands at the mark of an epoch; until that is over, all replicas are there."""
-    changed = [task for task, count in then.active.items() if count != now.active[task]]
+    rescales = {
+        task: Rescale(epoch, now.active[task], count, now.tables.get(task), then.tables.get(task))
+        for task, count in then.active.items()
+        if count != now.active[task] or then.tables.get(task) != now.tables.get(task)
+    }
     return msgspec.structs.replace(
         now,
         active={task: max(count, then.active[task]) for task, count in now.active.items()},
-        rescales={task: Rescale(epoch, now.active[task], then.active[task]) for task in changed},
+        rescales=rescales,
     )
 
 
 def rescaled(switches: Switches) -> Switches:
     """That epoch is over."""
-    after = {task: rescale.after for task, rescale in switches.rescales.items()}
-    return msgspec.structs.replace(switches, active=switches.active | after, rescales={})
+    return _divided(
+        switches, {task: rescale.at(rescale.epoch) for task, rescale in switches.rescales.items()}
+    )
 
 
 def not_rescaled(switches: Switches) -> Switches:
     """It never came to that epoch."""
-    before = {task: rescale.before for task, rescale in switches.rescales.items()}
-    return msgspec.structs.replace(switches, active=switches.active | before, rescales={})
+    before = {task: rescale.at(rescale.epoch - 1) for task, rescale in switches.rescales.items()}
+    return _divided(switches, before)
+
+
+def _divided(switches: Switches, divisions: Mapping[str, Division]) -> Switches:
+    """Keys of these tasks are divided so, and nothing is under way."""
+    active = {task: division.replicas for task, division in divisions.items()}
+    tables = {task: table for task, table in switches.tables.items() if task not in divisions}
+    tables |= {task: one.table for task, one in divisions.items() if one.table is not None}
+    return msgspec.structs.replace(switches, active=switches.active | active, tables=tables, rescales={})
 
 
 def _of_source(layout: Layout, task: str) -> bool:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import msgspec
 
@@ -16,6 +17,7 @@ from penstock.observe.reported import CommitTotals
 from penstock.spark.bridge import Bridge
 
 _LOOK_MS = 100
+_WAIT_MS = 1_000
 _END_S = 10.0
 _log = logging.getLogger("penstock")
 
@@ -80,11 +82,19 @@ class Committing:
         """Why nothing more can be committed in this run."""
         self.moving: Moving | None = None
         """What is to be done with the next epoch."""
+        self.hastens = False
+        """Whether the next epoch is not to wait for its time."""
+
+    def hasten(self) -> None:
+        """Order the next epoch when all know what was published: some of it is done behind a mark."""
+        self.hastens = True
+        self._bridge.wake()
 
     def move(self, tell: Callable[[int], None]) -> Moving:
         """Have keys change hands at the next mark, which is ordered when all know of it."""
-        self.moving = Moving(tell)
-        return self.moving
+        moving = self.moving = Moving(tell)
+        self._bridge.wake()
+        return moving
 
     def begin(self, log: Log, tasks: Sequence[str], sinks: Sinks) -> None:
         """A run has begun at this entry of the log; `tasks` are all of it, `sinks` those that commit."""
@@ -93,6 +103,7 @@ class Committing:
         self._sinks = sinks
         self.problem = None
         self.moving = None
+        self.hastens = False
         commits = _Commits(self, self._bridge, log, Epochs(tasks, log.entry), sinks, self._over)
         self._thread = threading.Thread(
             target=self._run, args=(commits,), name="penstock-commits", daemon=True
@@ -102,7 +113,8 @@ class Committing:
     def end(self) -> None:
         """The run is over."""
         self._over.set()
-        if self._thread is not None:
+        if self._thread is not None and self._thread.is_alive():
+            self._bridge.wake()
             self._thread.join(_END_S)
         self._sinks.close()
 
@@ -141,7 +153,8 @@ class _Commits:
         """Until the run is over."""
         next_s, end, end_s = time.monotonic() + every_s, 0, 0.0
         while not self._over.is_set():
-            heard = msgspec.json.decode(self._bridge.await_done(end, _LOOK_MS), type=_Heard)
+            wait_ms, missing = self._wait_ms(next_s), self._missing(end)
+            heard = msgspec.json.decode(self._bridge.await_done(end, missing, wait_ms), type=_Heard)
             for report in heard.reports:
                 self._epochs.hear(report.done)
             if heard.end != end:
@@ -153,13 +166,25 @@ class _Commits:
                     self._commit(self._open, keep, batch_is_over=False)
                 else:
                     self._void()
-            elif self._open is None and not end and self._may_order(next_s):
+            elif self._open is None and not end and self._may_order(next_s) and self._order():
                 next_s = max(next_s + every_s, time.monotonic())
-                self._order()
+
+    def _wait_ms(self, next_s: float) -> int:
+        """Each look at what is new takes CPU: none is needed until it is time, as who wants more wakes it."""
+        left_ms = ceil((next_s - time.monotonic()) * 1000)
+        is_idle = self._of.moving is None and not self._of.hastens
+        return min(left_ms, _WAIT_MS) if is_idle and self._open is None and left_ms > 0 else _LOOK_MS
+
+    def _missing(self, end: int) -> int:
+        """How many reports there must be before there is anything to do."""
+        open_epoch = end or (0 if self._open is None else self._open.epoch)
+        return self._epochs.missing(open_epoch) if open_epoch else 1
 
     def _may_order(self, next_s: float) -> bool:
         """Whether it is time: one in which keys change hands comes as soon as everybody knows of it."""
         moving = self._of.moving
+        if moving is None and self._of.hastens:
+            return self._bridge.await_adopted(_LOOK_MS)
         if moving is None:
             return time.monotonic() >= next_s
         if moving.epoch is None:
@@ -170,10 +195,13 @@ class _Commits:
                 return False
         return self._bridge.await_adopted(_LOOK_MS)
 
-    def _order(self) -> None:
+    def _order(self) -> bool:
+        """Whether sources read, so that there is another epoch."""
         epoch = self._bridge.order_epoch(quiet=self._epochs.wants_quiet)
         if epoch:
             self._open = _Open(epoch, time.monotonic())
+            self._of.hastens = False
+        return epoch > 0
 
     def _void(self) -> None:
         assert self._open is not None
@@ -201,5 +229,6 @@ class _Commits:
             self._of.moving = None
             moving.over.set()
         now_s = time.monotonic()
-        self._of.totals = self._of.totals.committed(one.epoch, now_s, (now_s - one.ordered_s) * 1000)
+        took_ms = (now_s - one.ordered_s) * 1000
+        self._of.totals = self._of.totals.committed(one.epoch, now_s, took_ms, entry.state_bytes())
         collect(self._log, keep=keep)

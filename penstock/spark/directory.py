@@ -1,6 +1,7 @@
 """The directory of a checkpoint, in any file system that Hadoop knows: a path, `file:`, `hdfs:`, `s3a:`."""
 
 import contextlib
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,19 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from penstock.flow.errors import FlowError
+from penstock.spark.hadoop import Hadoop
 
 
 class Directory:
     """A directory of a file system that Hadoop knows; what cannot be done is a `FlowError`."""
 
-    def __init__(self, spark: SparkSession, address: str) -> None:
-        jvm: Any = spark._jvm
+    def __init__(self, spark: SparkSession | Hadoop, address: str) -> None:
+        hadoop = spark if isinstance(spark, Hadoop) else Hadoop.of(spark)
         self.address = address
-        self._path = jvm.org.apache.hadoop.fs.Path
-        self._text = jvm.org.apache.commons.io.IOUtils.toString
+        self._path = hadoop.jvm.org.apache.hadoop.fs.Path
+        self._text = hadoop.jvm.org.apache.commons.io.IOUtils.toString
         with self._told("cannot be reached"):
-            configuration = spark.sparkContext._jsc.hadoopConfiguration()
-            self._files = self._path(address).getFileSystem(configuration)
+            self._files = self._path(address).getFileSystem(hadoop.configuration)
 
     @contextlib.contextmanager
     def _told(self, what: str) -> Iterator[None]:
@@ -39,6 +40,11 @@ class Directory:
         if self._files.getUri().getScheme() != "file":
             return None
         return Path(self._path(self.address).toUri().getPath())
+
+    @property
+    def qualified(self) -> str:
+        """Its address with the file system, which may be the one that Hadoop is set to."""
+        return str(self._files.makeQualified(self._path(self.address)).toString())
 
     def prepare(self) -> None:
         """Make it if there is none; refuse what is no directory, or one that nothing can be written to."""
@@ -61,6 +67,42 @@ class Directory:
             if not self._files.exists(place):
                 return []
             return [status.getPath().getName() for status in self._files.listStatus(place)]
+
+    def listed(self, below: str) -> dict[str, float]:
+        """Its files in a directory of it, with the time at which each was changed."""
+        place = self._path(f"{self.address}/{below}")
+        with self._told("cannot be read"):
+            if not self._files.exists(place):
+                return {}
+            found = [status for status in self._files.listStatus(place) if status.isFile()]
+            return {one.getPath().getName(): one.getModificationTime() / 1000 for one in found}
+
+    def fetch(self, name: str, file: Path) -> None:
+        """Copy a file to this machine; `FileNotFoundError` if it has been removed."""
+        place = self._path(f"{self.address}/{name}")
+        with self._told("cannot be read"):
+            try:
+                self._files.copyToLocalFile(False, place, self._path(f"file:{file}"), True)  # noqa: FBT003
+            except Py4JJavaError:
+                if not self._files.exists(place):
+                    raise FileNotFoundError(name) from None
+                raise
+
+    def has(self, name: str) -> bool:
+        """Whether there is something of that name."""
+        with self._told("cannot be looked at"):
+            return bool(self._files.exists(self._path(f"{self.address}/{name}")))
+
+    def bring(self, place: Path, name: str) -> None:
+        """Copy a directory of this machine into it, under a name that is not there: whole, or not at all."""
+        beside = self._path(f"{self.address}/.{name}-{uuid.uuid4().hex}")
+        with self._told("cannot be written to"):
+            try:
+                self._files.copyFromLocalFile(False, False, self._path(f"file:{place}"), beside)  # noqa: FBT003
+                if not self._files.rename(beside, self._path(f"{self.address}/{name}")):
+                    raise FlowError(f"{self.address}/{name} could not be made")
+            finally:
+                self._files.delete(beside, True)  # noqa: FBT003
 
     def text(self, name: str) -> str | None:
         """The content of a file, None if there is none."""
@@ -96,6 +138,11 @@ class Directory:
         """Remove a file, if there is one."""
         with self._told("cannot be written to"):
             self._files.delete(self._path(f"{self.address}/{name}"), False)  # noqa: FBT003 - as above
+
+    def remove(self, name: str) -> None:
+        """Remove a directory of it with all that is in it, if there is one."""
+        with self._told("cannot be written to"):
+            self._files.delete(self._path(f"{self.address}/{name}"), True)  # noqa: FBT003 - as above
 
 
 def _fill(stream: Any, text: str) -> None:

@@ -24,12 +24,13 @@ from penstock.observe.metrics_server import MetricsServer
 from penstock.observe.progress import Status
 from penstock.observe.reported import Metrics
 from penstock.observe.view import View
-from penstock.spark.changes import change, measuring_interval_s, pause, sampling_share
+from penstock.spark.changes import change, divisible, measuring_interval_s, pause, sampling_share
 from penstock.spark.drained import Drained
 from penstock.spark.restarts import Outage
 from penstock.spark.slots import Claim
 from penstock.spark.supervisor import Supervisor
 from penstock.stats.snapshot import Snapshot
+from penstock.wire.divisions import Spans
 
 __all__ = ["Job", "JobFailed"]
 
@@ -188,7 +189,8 @@ class Job:
     def view(self, *, with_cpu: bool = True) -> View:
         """For somebody who looks at intervals of their own; CPU is dear to measure."""
         cpu_s = processes.cpu_s if with_cpu and self._supervisor.bridge.is_local else None
-        return View(self._supervisor.reported, self._supervisor.present, cpu_s, self._supervisor.splits)
+        of = self._supervisor
+        return View(of.reported, of.present, cpu_s, of.splits, of.commits, divisible)
 
     def serve_metrics(self, address: str | int) -> str:
         """Let Prometheus scrape the flow at `[HOST:]PORT`, this machine only without a host; the URL.
@@ -226,9 +228,12 @@ class Job:
         lifetimes_ms: Mapping[str, float],
         chains: Sequence[Sequence[str]] | None = None,
         pools: Mapping[str, int] | None = None,
+        tables: Mapping[str, Spans] | None = None,
     ) -> float | None:
         """Turn all switches of a decision at once; the gap in ms (0: no boundary), None if none turned."""
-        return self._changed(active=replicas, lifetimes_ms=lifetimes_ms, chains=chains, pools=pools)
+        return self._changed(
+            active=replicas, lifetimes_ms=lifetimes_ms, chains=chains, pools=pools, tables=tables
+        )
 
     def await_effect(self, timeout_s: float) -> bool:
         """Wait until every executor has started and told its workers what was changed last; True if so."""

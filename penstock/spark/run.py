@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from penstock.control.status import IN_CHECKPOINT
 from penstock.dashboard.server import dashboard_address
 from penstock.durations import Duration
 from penstock.epochs.boundary import KEEP
+from penstock.flow.commits import stops_for_commits
 from penstock.flow.delivery import refuse_without_marks
 from penstock.flow.errors import FlowError
 from penstock.flow.flow import Flow
@@ -39,7 +41,7 @@ from penstock.operate.opened import accept_commands
 from penstock.spark.bridge import Bridge
 from penstock.spark.changes import measuring_interval_s, sampling_share
 from penstock.spark.checkpoint import TemporaryCheckpoint, checkpoint_address
-from penstock.spark.commits import batch_ms, commit_ms, kept_commits, unchained
+from penstock.spark.commits import CommitBy, commits_of, kept_commits
 from penstock.spark.committing import Committing
 from penstock.spark.discovery import Discovery
 from penstock.spark.failure_words import first_words
@@ -50,7 +52,7 @@ from penstock.spark.reading import Reading
 from penstock.spark.restarts import MOST, Restarts
 from penstock.spark.session import all_slots, session
 from penstock.spark.slots import BOOK
-from penstock.spark.state_place import start_from, state_root
+from penstock.spark.state_place import NoRoom, room_of, start_from
 from penstock.spark.supervisor import Supervisor
 from penstock.wire.orders import Plan, Switches
 from penstock.wire.routes import marked_streams, routes
@@ -68,7 +70,7 @@ def run(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     commit: Duration | None = None,
-    marks: bool = False,
+    commit_by: CommitBy | None = None,
     from_commit: int | None = None,
     keep_commits: int = KEEP,
     drop_state: Sequence[str] = (),
@@ -89,10 +91,12 @@ def run(
     """Start a flow on Spark, keep its constraints, and return its handle.
 
     `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. One driver at
-    a time holds it. `commit` is the longest time between two commits (default: 30 s with a checkpoint, 10 min
-    without). With `marks` commits are epoch marks that travel with the items (default: 1 s): nothing stops
-    for them. `from_commit` is the number of an older commit to start from (`penstock checkpoint list`); later
-    ones are put aside, into a checkpoint of their own. The last `keep_commits` can be gone back to.
+    a time holds it. With a checkpoint commits are epoch marks that travel with the items, and nothing stops
+    for them; without one, and in object stores, they are boundaries, for which sources stop. `commit_by` asks
+    for "marks" or "boundaries". `commit` is the longest time between two (default: 1 s for marks, else 30 s
+    with a checkpoint and 10 min without). `from_commit` is the number of an older commit to start from
+    (`penstock checkpoint list`); later ones are put aside, into a checkpoint of their own. The last
+    `keep_commits` can be gone back to.
     `drop_state` names tasks, or "TASK.NAME", whose state in the checkpoint is not wanted any more.
     `sampling` is the share of items that is measured, `measure_every` the time between two reports of a
     worker. `dead_letters` is the directory for items of tasks with on_error="dead_letter" (default:
@@ -111,18 +115,17 @@ def run(
     with the flow; should it fail, the flow goes on.
     """
     allowed = Restarts(restarts, time.monotonic)
-    graph = unchained(flow.graph()) if marks else flow.graph()
-    if not marks:
-        refuse_without_marks(graph)
+    graph = flow.graph()
     share, measure_every_s = sampling_share(sampling), measuring_interval_s(measure_every)
-    between_ms = commit_ms(commit, has_checkpoint=checkpoint is not None, marks=marks)
-    lasting_ms = batch_ms(between_ms, marks=marks)
+    commits = commits_of(commit, commit_by, has_checkpoint=checkpoint is not None)
+    if not commits.by_marks:
+        refuse_without_marks(graph, "there is no checkpoint" if commit_by is None else "they are boundaries")
     keep = kept_commits(keep_commits)
     if from_commit is not None and checkpoint is None:
         raise FlowError("from_commit= needs the checkpoint= that has the commit")
-    asked = plan_for(
+    plan_with = partial(
+        plan_for,
         graph,
-        lasting_ms / 1000,
         policy=policy,
         settings=settings,
         interval=interval,
@@ -131,6 +134,7 @@ def run(
         status=_status_in(checkpoint),
         shrink_pools_after=shrink_pools_after,
     )
+    asked = plan_with(commit_s=commits.batch_ms / 1000)
     if metrics is not None:
         metrics_address(metrics)
     if dashboard is not None:
@@ -158,25 +162,32 @@ def run(
             address = checkpoint_address(checkpoint)
             place = hold(spark, address, graph.name)
             kept.callback(place.release)
-            if from_commit is not None:
-                aside = start_from(spark, address, from_commit, marks=marks)
-                if aside is not None:
-                    notices.append(f"commits after {from_commit} were put aside, into {aside}")
-        committed = state_root(spark, address) is not None
-        refuse_moving_state(graph, committed=committed)
+        room = room_of(spark, address, is_named=checkpoint is not None)
+        committed = not isinstance(room, NoRoom)
+        if isinstance(room, NoRoom) and commits.by_marks and not commits.asked:
+            refuse_without_marks(graph, room.why)
+            commits = commits_of(commit, "boundaries", has_checkpoint=True)
+            asked = plan_with(commit_s=commits.batch_ms / 1000)
+            notices.append(stops_for_commits(commits.every_ms, room.why))
+        if from_commit is not None:
+            aside = start_from(spark, address, room, from_commit, by_marks=commits.by_marks)
+            if aside is not None:
+                notices.append(f"commits after {from_commit} were put aside, into {aside}")
+        refuse_moving_state(graph, committed=committed, by_marks=commits.by_marks)
         bridge = Bridge(spark, graph.name, cloudpickle.dumps(plan), sys.executable, _python_path())
         launcher = Launcher(
             spark,
             bridge,
             graph.name,
             reading,
-            round(lasting_ms),
+            round(commits.batch_ms),
             address,
             checkpoint is not None,
             plan,
+            room,
             keep,
             tuple(drop_state),
-            Committing(bridge, between_ms / 1000, keep) if marks else None,
+            Committing(bridge, commits.every_ms / 1000, keep) if commits.by_marks else None,
         )
         undo.callback(launcher.close, 0)
         switches = Switches(
@@ -185,8 +196,8 @@ def run(
             lifetime_ms={stream.name: stream.batch_lifetime_ms for stream in graph.streams},
             sampling=share,
             measure_every_s=measure_every_s,
-            exact=exact_tasks(graph, marks=marks) if committed else [],
-            marked=marked_streams(layout) if marks else None,
+            exact=exact_tasks(graph, by_marks=commits.by_marks) if committed else [],
+            marked=marked_streams(layout) if commits.by_marks else None,
         )
         known = launcher.launch(layout, switches)
         undo.pop_all()
@@ -206,8 +217,8 @@ def run(
             lambda: supervisor.state == "running",
             supervisor.tell,
         ).start()
-    job = Job(supervisor, claim, between_ms / 1000)
-    for notice in [*notices, *([] if switches.exact else what_is_lost(graph))]:
+    job = Job(supervisor, claim, commits.every_ms / 1000)
+    for notice in [*notices, *(what_is_lost(graph, room.why) if isinstance(room, NoRoom) else [])]:
         job.tell(notice)
     _accompany(job, asked, metrics, dashboard)
     supervisor.when_over(accept_commands(job, run_id))

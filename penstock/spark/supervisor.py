@@ -18,7 +18,7 @@ from penstock.flow.errors import FlowError, JobFailed
 from penstock.flow.layers import Layout
 from penstock.observe.constraint_watch import ConstraintWatch
 from penstock.observe.progress import Progress, State
-from penstock.observe.reported import Metrics, Reported
+from penstock.observe.reported import CommitTotals, Metrics, Reported
 from penstock.observe.view import View
 from penstock.spark.boundaries import Boundaries
 from penstock.spark.checkpoint import Committed
@@ -32,6 +32,7 @@ from penstock.spark.restarts import Outage, Restarts
 from penstock.spark.slots import Claim
 from penstock.spark.switchboard import Switchboard
 from penstock.wire.orders import Switches
+from penstock.wire.reports import Restart
 
 _CLOSE_MS = 10_000
 _FIND_OUT_S = 10.0
@@ -130,8 +131,13 @@ class Supervisor:
             restarts=restarts.count,
             down_s=restarts.down_s,
             replayed=restarts.replayed,
-            commits=self._launcher.commits,
+            commits=self.commits(),
         )
+
+    def commits(self) -> CommitTotals | None:
+        """How commits by epoch marks go; every start of the flow but the first went back to one."""
+        found = self._launcher.commits
+        return None if found is None else replace(found, rollbacks=self.restarts.count)
 
     def check_running(self) -> None:
         """Raise why it does not run, if it does not."""
@@ -246,7 +252,7 @@ class Supervisor:
 
     def _start_again(self, why: str) -> str | None:
         """What is in the way, or None if the flow runs."""
-        began_s, died = time.monotonic(), list[tuple[str, int]]()
+        began_s, died = time.monotonic(), list[Restart]()
         self.tell(f"it is started again at its last commit: {why}")
         while (wait_s := self.restarts.wait_s()) is not None:
             self._launcher.close(_CLOSE_MS)
@@ -320,14 +326,21 @@ class Supervisor:
     def _why_ended(self) -> str:
         self._monitor.await_last_words()
         if (problem := self._launcher.commit_problem) is not None:
-            return f'flow "{self.name}": nothing can be committed: {problem}'
+            place = self._launcher.checkpoint
+            return f'flow "{self.name}": nothing can be committed in {place}: {problem}'
         lost = self.bridge.lost_executors()
         if lost and self.reported.failure is None:
             return f'flow "{self.name}": {lost}'
         return failure_words(self.name, self.reported.failure, self.bridge.error(), self._launcher.checkpoint)
 
+    def _last_commit(self, batch: int) -> int | None:
+        """The number of an epoch, or of that batch where commits are boundaries."""
+        if (commits := self._launcher.commits) is not None:
+            return commits.epoch
+        return None if batch < 0 else batch
+
     def _not_drained(self, timeout_s: float) -> JobFailed:
-        fate = self._fate(f"batch {self.bridge.batch()}")
+        fate = self._fate("what came after its last commit")
         within = format_ms(timeout_s * 1000)
         return JobFailed(f'flow "{self.name}" was not drained within {within} and was stopped: {fate}')
 
@@ -341,7 +354,7 @@ class Supervisor:
         batch = self.bridge.batch()
         self._leave()
         items = {name: count - before[name] for name, count in self._processed().items()}
-        self.drained = Drained(None if batch < 0 else batch, items, time.monotonic() - began_s)
+        self.drained = Drained(self._last_commit(batch), items, time.monotonic() - began_s)
         self._conclude("stopped", None)
 
     def _finish(self, state: State, error: JobFailed | None) -> None:

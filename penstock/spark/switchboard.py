@@ -52,8 +52,11 @@ class Switchboard:
         if planned.at_boundary is not None:
             check_slots(planned.at_boundary[0], self._claim.most)
         changed = planned.at_once != self.switches
+        rechained = planned.at_once.chains != self.switches.chains
         if changed:
             self.publish(planned.at_once)
+        if rechained and self._committing is not None:
+            self._committing.hasten()
         if planned.at_mark is not None:
             self._move(planned.at_mark)
             return 0.0

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from penstock.stats.arrivals import Arrivals
 from penstock.stats.baseline import Baseline
+from penstock.stats.key_load import GroupTime, KeyLoad
 from penstock.stats.moments import Moments, moments_of_ns
 from penstock.stats.rates import InstanceRates
 from penstock.stats.report import ReplicaReport, mean_of_all_ms
@@ -98,8 +99,13 @@ class ReplicaReporter:
         backlog: int | None = None,
         lag_items: int | None = None,
         sent: Mapping[str, int] | None = None,
+        keyed: Mapping[str, KeyLoad] | None = None,
+        group_times: Mapping[int, GroupTime] | None = None,
     ) -> ReplicaReport:
-        """What was measured since the last report, `window_s` seconds ago; `sent` into each stream."""
+        """What was measured since the last report, `window_s` seconds ago; `sent` into each stream.
+
+        `keyed` is what was sent by key, `group_times` how long timed items took that came by key.
+        """
         service_ms = moments_of_ns([served_ns // self._concurrency for served_ns in self._served_ns])
         rates = InstanceRates(
             window_s=window_s,
@@ -126,6 +132,8 @@ class ReplicaReporter:
             backlog=backlog,
             baseline_service_ms=self._baseline.service_ms,
             sent={} if sent is None else dict(sent),
+            keyed={} if keyed is None else dict(keyed),
+            group_times={} if group_times is None else dict(group_times),
         )
         self._served_ns, self._took_ns, self._waited_ns, self._lagged_ns = [], [], [], []
         self._useful_ns = self._processed = self._emitted = self._envelopes = 0

@@ -6,6 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from penstock.stats.channel import ChannelMoments
+from penstock.stats.key_load import GroupTime, KeyLoad, merged_times
 from penstock.stats.moments import Moments
 from penstock.stats.rates import InstanceRates
 
@@ -20,7 +21,8 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     `envelopes` is how many came: the items of one arrive together. `due_s` is the span of the due times of
     what a source sent: longer than the interval while it catches up, shorter while it is held back. `sent` is
     how many items it put into each of its streams, a copy for every receiver of a broadcast; together they
-    are what it emitted.
+    are what it emitted. `keyed` is what went into streams by key, by group; `group_times` how long those of
+    the timed items took that came by key.
     """
 
     task: str
@@ -39,6 +41,8 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
     baseline_service_ms: float | None = None
     worker: str | None = None
     sent: dict[str, int] = {}
+    keyed: dict[str, KeyLoad] = {}
+    group_times: dict[int, GroupTime] = {}
 
     @property
     def gap_ms(self) -> float | None:
@@ -111,6 +115,11 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
             worker=later.worker,
             sent={name: self.sent.get(name, 0) + count for name, count in later.sent.items()}
             | {name: count for name, count in self.sent.items() if name not in later.sent},
+            keyed={
+                name: self.keyed.get(name, KeyLoad()).merged(later.keyed.get(name, KeyLoad()))
+                for name in {**self.keyed, **later.keyed}
+            },
+            group_times=merged_times(self.group_times, later.group_times),
         )
 
 

@@ -16,10 +16,12 @@ from penstock.stats.snapshot_check import check_snapshot
 from penstock.stats.snapshot_structs import (
     VERSION,
     ChannelStats,
+    CommitStats,
     ConstraintSpec,
     ExecutorStats,
     InstanceStats,
     KeyGroupStats,
+    KeySpanStats,
     QueueStats,
     Snapshot,
     SnapshotError,
@@ -30,10 +32,12 @@ from penstock.stats.wording import complaint
 
 __all__ = [
     "ChannelStats",
+    "CommitStats",
     "ConstraintSpec",
     "ExecutorStats",
     "InstanceStats",
     "KeyGroupStats",
+    "KeySpanStats",
     "QueueStats",
     "Snapshot",
     "SnapshotError",

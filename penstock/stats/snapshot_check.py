@@ -1,9 +1,9 @@
 """The rules of a snapshot that types alone cannot say: names that exist, sequences that are connected."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from penstock.stats.snapshot_structs import ARROW, ConstraintSpec, Snapshot, SnapshotError
+from penstock.stats.snapshot_structs import ARROW, ConstraintSpec, KeySpanStats, Snapshot, SnapshotError
 
 STATISTIC = re.compile(r"mean|p[0-9]{1,2}(\.[0-9]+)?")
 
@@ -25,6 +25,19 @@ def _check_tasks(snapshot: Snapshot) -> None:
             raise SnapshotError(f"tasks.{name}: a task's name is not empty and holds neither '->' nor '.'")
         if task.max is not None and task.max < task.min:
             raise SnapshotError(f"tasks.{name}.max: {task.max} is less than min, which is {task.min}")
+        _check_key_table(task.key_table or [], f"tasks.{name}.key_table", task.parallelism)
+
+
+def _check_key_table(table: Sequence[KeySpanStats], path: str, replicas: int) -> None:
+    following = 0
+    for index, span in enumerate(table):
+        if span.first != following or span.last < span.first:
+            raise SnapshotError(
+                f"{path}[{index}]: {span.first} to {span.last} is not a span that begins at {following}"
+            )
+        if span.replica >= replicas:
+            raise SnapshotError(f"{path}[{index}].replica: {span.replica} is not below {replicas}")
+        following = span.last + 1
 
 
 def _check_streams(snapshot: Snapshot) -> None:

@@ -67,6 +67,15 @@ class KeyGroupStats(
     state_bytes: Amount | None = None
 
 
+class KeySpanStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Groups of keys in a row, `first` to `last`, that one replica owns, and what they had to do together."""
+
+    first: Count
+    last: Count
+    replica: Count
+    processed: Amount | None = None
+
+
 class ExecutorStats(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
@@ -82,6 +91,21 @@ class ExecutorStats(
     slots: Count | None = None
     slots_used: Count | None = None
     memory_bytes: Amount | None = None
+
+
+class CommitStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Commits by epoch marks: the last one there was, and how many came in the interval.
+
+    `age_s` is how long it was ago when the interval ended, `took_ms` from its order until it was in the log.
+    `void` epochs were left out; a rollback is a start at the last commit, since the flow could not go on.
+    """
+
+    epoch: Count | None = None
+    age_s: Amount | None = None
+    took_ms: Amount | None = None
+    committed: Count = 0
+    void: Count = 0
+    rollbacks: Count = 0
 
 
 class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -103,6 +127,7 @@ class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     interarrival_ms: Amount | None = None
     interarrival_cv: Amount | None = None
     queue_wait_ms: Amount | None = None
+    queue_wait_max_ms: Amount | None = None
     latency_ms: Amount | None = None
     latency_kind: LatencyKind | None = None
     lag_ms: Amount | None = None
@@ -120,6 +145,15 @@ class TaskStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     baseline_service_ms: Amount | None = None
     worker: list[str] | None = None
     key_groups: list[KeyGroupStats] | None = None
+    key_table: list[KeySpanStats] | None = None
+    state_bytes: Amount | None = None
+
+    def heaviest_groups(self, most: int) -> list[tuple[int, float]]:
+        """The groups of keys with the most items, and their share of all; none if that was not measured."""
+        counts = {one.group: one.processed for one in self.key_groups or () if one.processed}
+        known = max(sum(counts.values()), self.processed_total or 0.0)
+        heavy = sorted(counts.items(), key=lambda pair: -pair[1])[:most]
+        return [(group, count / known) for group, count in heavy]
 
     def within_limits(self, replicas: int) -> int:
         """The nearest number of replicas between `min` and `max`."""
@@ -202,6 +236,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cores_used: Amount | None = None
     cores_leased: Amount | None = None
     executors: dict[str, ExecutorStats] | None = None
+    commits: CommitStats | None = None
 
     def streams_into(self, task: str) -> list[StreamStats]:
         """The streams that `task` receives."""

@@ -18,6 +18,7 @@ JOINED = 6
 LINK = 7
 GO = 8
 WAIT = 9
+BEHIND = 10
 OUT = 16
 ACK = 17
 ENDED = 18

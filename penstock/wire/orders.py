@@ -7,6 +7,7 @@ import msgspec
 
 from penstock.flow.graph import Graph
 from penstock.stats.clock_offset import Exchange
+from penstock.wire.divisions import Division, Spans
 from penstock.wire.routes import MarkedStream, StreamRoute
 
 if TYPE_CHECKING:
@@ -26,15 +27,22 @@ class Plan:
 
 
 class Rescale(msgspec.Struct, frozen=True):
-    """Keys are divided among `before` replicas up to the mark of an epoch, and among `after` behind it."""
+    """Keys are divided among `before` replicas up to the mark of an epoch, and among `after` behind it.
+
+    Where they are not divided evenly, a table says how.
+    """
 
     epoch: int
     before: int
     after: int
+    table_before: Spans | None = None
+    table_after: Spans | None = None
 
-    def at(self, epoch: int) -> int:
-        """Among how many, behind the mark of an epoch."""
-        return self.after if epoch >= self.epoch else self.before
+    def at(self, epoch: int) -> Division:
+        """How they are divided behind the mark of an epoch."""
+        if epoch >= self.epoch:
+            return Division(self.after, self.table_after)
+        return Division(self.before, self.table_before)
 
 
 class Switches(msgspec.Struct, frozen=True):
@@ -57,12 +65,20 @@ class Switches(msgspec.Struct, frozen=True):
     """All streams, where commits are epoch marks; None where they are boundaries."""
     rescales: dict[str, Rescale] = {}
     """Tasks whose keys are changing hands, at an epoch mark."""
+    tables: dict[str, Spans] = {}
+    """Who owns which keys, of tasks whose keys are not divided evenly."""
     version: int = 0
 
     def replicas(self, task: str, epoch: int) -> int:
         """Among how many a task's items are divided by those that have passed the mark of an epoch."""
+        return self.division(task, epoch).replicas
+
+    def division(self, task: str, epoch: int) -> Division:
+        """In which way."""
         rescale = self.rescales.get(task)
-        return self.active[task] if rescale is None else rescale.at(epoch)
+        if rescale is not None:
+            return rescale.at(epoch)
+        return Division(self.active[task], self.tables.get(task))
 
 
 class Position(msgspec.Struct, frozen=True):

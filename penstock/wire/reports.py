@@ -30,11 +30,15 @@ class WorkerReport(msgspec.Struct, frozen=True):
 
 
 class Restart(msgspec.Struct, frozen=True):
-    """A worker died and was replaced."""
+    """A worker died, and was replaced or ended the run.
+
+    `shown` is what it showed of itself (penstock/epochs/killers.py).
+    """
 
     task: str
     replica: int
     how: str
+    shown: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True):

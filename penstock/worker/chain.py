@@ -4,6 +4,10 @@ When tasks are chained while data flow, the later ones first finish what they ha
 stops at an item boundary, asks the bridge to let the others end, and goes on when they have. When they are
 taken apart, it ships all it has and sends to them again; the bridge starts their workers. So nothing is lost,
 doubled or reordered.
+
+Where commits are epoch marks, a mark passes a chain in one step: all of its tasks write down what came before
+it, and the worker answers once. A sink that prepares its output for commits comes and goes right behind a
+mark, when it has nothing that is not prepared: what it has then would be told to nobody, or told twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,25 +19,41 @@ from penstock.worker.runner import Runner
 
 
 class Chain:
-    """The runners of a worker, the first of which gets the input."""
+    """The runners of a worker, the first of which gets the input; `prepares` says it of tasks by name."""
 
-    def __init__(self, head: Runner, outbox: Outbox, make: Callable[[str], Runner]) -> None:
+    def __init__(
+        self,
+        head: Runner,
+        outbox: Outbox,
+        make: Callable[[str], Runner],
+        prepares: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self.runners = [head]
         self._parted: list[Runner] = []
         self._outbox = outbox
         self._make = make
+        self._prepares = prepares
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """Their names, in order."""
         return tuple(runner.task.name for runner in self.runners)
 
-    def join(self, names: Sequence[str], switches: Switches) -> None:
-        """Host these tasks too; their own workers have ended."""
+    def within_reach(self, wanted: tuple[str, ...], *, at_mark: bool) -> tuple[str, ...]:
+        """How far one can go now towards the wanted tasks; all the way at a mark, or where a batch begins."""
+        now = self.tasks
+        if at_mark or wanted == now:
+            return wanted
+        if len(now) > 1 and self._prepares(now[-1]):
+            return now
+        return wanted[:-1] if len(wanted) > 1 and self._prepares(wanted[-1]) else wanted
+
+    def join(self, names: Sequence[str], switches: Switches, epoch: int = 0) -> None:
+        """Host these tasks too, behind that epoch; their own workers have ended."""
         for name in names:
             runner = self._make(name)
             runner.context.batch = self.runners[0].context.batch
-            runner.lay(switches)
+            runner.lay(switches, epoch)
             runner.open()
             runner.start_timer()
             sender = self.runners[-1]
@@ -54,16 +74,25 @@ class Chain:
             if stream in runner.streams:
                 runner.failures.result_failed(item, problem)
 
-    def part(self) -> None:
-        """Host the first task only; the others are closed in their order, and all they sent is shipped."""
-        for runner in self.runners[1:]:
+    def part(self, keep: int = 1) -> None:
+        """Host the first `keep` tasks only; the others are closed in order, and all they sent is shipped.
+
+        A sink that prepares is closed before them: its own worker gets what they send at last.
+        """
+        if len(self.runners) > max(keep, 1) + 1 and self._prepares(self.tasks[-1]):
+            self._part(len(self.runners) - 1)
+        self._part(keep)
+
+    def _part(self, keep: int) -> None:
+        parted = self.runners[keep:]
+        for runner in parted:
             runner.flush()
             runner.close()
         self._outbox.flush()
-        head = self.runners[0]
-        for stream in head.streams:
+        last = self.runners[keep - 1]
+        for stream in last.streams:
             stream.link = None
-        head.follower = None
-        self._parted += self.runners[1:]
-        self.runners = [head]
-        self._outbox.streams = list(head.streams)
+        last.follower = None
+        self._parted += parted
+        self.runners = self.runners[:keep]
+        self._outbox.streams = [stream for runner in self.runners for stream in runner.streams]

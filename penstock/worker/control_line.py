@@ -15,7 +15,17 @@ from typing import NoReturn
 
 import msgspec
 
-from penstock.wire.frames import ALIVE, JOINED, LINK, SWITCHES, ChannelClosed, Inbox, frame, report_frame
+from penstock.wire.frames import (
+    ALIVE,
+    BEHIND,
+    JOINED,
+    LINK,
+    SWITCHES,
+    ChannelClosed,
+    Inbox,
+    frame,
+    report_frame,
+)
 from penstock.wire.orders import Link, Switches
 from penstock.worker.lease import Lease, leave
 
@@ -30,6 +40,7 @@ class ControlLine(threading.Thread):
         control: socket.socket,
         on_switches: Callable[[Switches], None],
         on_joined: Callable[[], None],
+        on_behind: Callable[[bool], None],
         on_link: Callable[[Link], None],
         lease: Lease,
         report: Callable[[], bytes],
@@ -41,6 +52,7 @@ class ControlLine(threading.Thread):
         self._inbox = Inbox(control)
         self._on_switches = on_switches
         self._on_joined = on_joined
+        self._on_behind = on_behind
         self._on_link = on_link
         self._lease = lease
         self._report = report
@@ -85,6 +97,8 @@ class ControlLine(threading.Thread):
                 self._on_switches(msgspec.json.decode(body, type=Switches))
             elif kind == JOINED:
                 self._on_joined()
+            elif kind == BEHIND:
+                self._on_behind(bool(body[0]))
             elif kind == LINK:
                 link = msgspec.json.decode(body, type=Link)
                 self._lease.renew(link)

@@ -19,12 +19,14 @@ from penstock.flow.graph import Graph
 from penstock.flow.sequences import alone, places
 from penstock.stats.channel import Passage, channel_moments
 from penstock.stats.fair_share import fair_share
+from penstock.stats.key_load import KeyLoad
 from penstock.stats.replica_reporter import ReplicaReporter
 from penstock.stats.report import ChannelReport
 from penstock.stats.sketch import Sketch
 from penstock.wire.envelope import Envelope, Tag
 from penstock.worker.failures import Failures
 from penstock.worker.flow_time import UNKNOWN_NS
+from penstock.worker.group_times import GroupTimes
 from penstock.worker.outbox import Came, Outbox, OutStream
 from penstock.worker.slot_time import SlotTime
 
@@ -105,6 +107,7 @@ class Measurements:
         self._chained_timer_ns = 0
         self._coded_ns = 0
         self._timed_items: list[Timed] = []
+        self._group_times = GroupTimes(graph.streams)
         self._lags_ns: list[int] = []
         self.lag_items: int | None = None
         """Items that a source has not sent, where that is known: at the last look, less those sent since."""
@@ -169,6 +172,7 @@ class Measurements:
         """Run the step of a tagged item, and keep all its times."""
         entry_ns = self.entry_ns(envelope.stream, tag)
         entered_ns, done_ns, own_ns = self._timed(step, item, envelope.stream, entry_ns)
+        self._group_times.took(envelope.stream, item, own_ns)
         self._keep(envelope, tag, arrived_ns, entered_ns, done_ns, own_ns, entry_ns)
 
     def call_begun(self, envelope: Envelope, tag: Tag, arrived_ns: int) -> SampledCall:
@@ -345,7 +349,12 @@ class Measurements:
             sent = {name: count - self._sent.get(name, 0) for name, count in total.items()}
             self._reporter.worked(self._take_coded_ns(), 0, sum(sent.values()))
             replica = self._reporter.report(
-                now_s - self._since_s, cpu_s=cpu_s - self._cpu_s, lag_items=self.lag_items, sent=sent
+                now_s - self._since_s,
+                cpu_s=cpu_s - self._cpu_s,
+                lag_items=self.lag_items,
+                sent=sent,
+                keyed=self._take_keyed(),
+                group_times=self._group_times.take(),
             )
             self._since_s, self._cpu_s, self._sent = now_s, cpu_s, total
             passed, self._passed_ms = self._passed_ms, {}
@@ -365,6 +374,11 @@ class Measurements:
     def _sent_so_far(self) -> dict[str, int]:
         """Into each stream, since the task began in this process."""
         return {stream.spec.name: stream.shipped_items + stream.handed_on for stream in self._sends}
+
+    def _take_keyed(self) -> dict[str, KeyLoad]:
+        """What was sent by key since the last report."""
+        taken = {s.spec.name: s.by_key.take() for s in self._sends if s.spec.wiring == "key"}
+        return {name: load for name, load in taken.items() if load.slices}
 
     def _totals(self) -> dict[str, Any]:
         return {

@@ -9,30 +9,26 @@ Shipping holds the lock, so the envelopes of a channel leave in order.
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-import msgspec
-
-from penstock.flow.graph import ITEM_ID, Stream
+from penstock.flow.graph import Stream
 from penstock.flow.record import Metadata
 from penstock.flow.sequences import Place
 from penstock.wire.codecs import coder_of
+from penstock.wire.divisions import Division, Spans
 from penstock.wire.envelope import Address, Tag, encode
 from penstock.wire.frames import BALANCED, ack_frame, choice_of, marked_frame, out_frame
 from penstock.wire.ids import ItemId, stream_code
-from penstock.wire.keys import key_group, owner
+from penstock.wire.keys import key_group
 from penstock.wire.routes import StreamRoute
+from penstock.worker.by_key import ByKey
 from penstock.worker.flow_time import UNKNOWN_NS, FlowTime
+from penstock.worker.parts import Described, Ids, Part, dump
 from penstock.worker.sending import Frames
 from penstock.worker.useful_time import ShipperTime, TaskTime
 
-ITEM_LIMIT_BYTES = 64 << 20
-"""An item larger than this cannot travel: a row is held in memory several times on its way."""
-
-Ids: TypeAlias = list[ItemId | None] | None
-Described: TypeAlias = list[Metadata | None] | None
-
 _FIRST_COUNT_LIMIT = 64
+_LATER_NS = 1 << 62
 _GROWTH = 8
 _PROMPT_NS = 200_000  # a send that takes longer was waiting for room, and waiting is not useful time
 
@@ -50,10 +46,6 @@ class Came(NamedTuple):
 
 
 NO_WAY = Came(-1, UNKNOWN_NS, UNKNOWN_NS)
-
-
-class Unshippable(Exception):  # noqa: N818 - said of an item
-    """An item that cannot be put into an envelope."""
 
 
 class Channel:
@@ -91,6 +83,7 @@ class OutStream:
         self.link: Callable[[Any], None] | None = None
         self.pool: list[Channel] = []
         self.active: Sequence[Channel] = ()
+        self.by_key: ByKey[Channel] = ByKey()
         self.code = stream_code(spec.name)
         self.sent_of: ItemId | None = None
         self.sent_count = 0
@@ -111,9 +104,11 @@ class OutStream:
         self._balances_from = route.first if self.spec.balanced and route.is_direct else None
         self.activate(active)
 
-    def activate(self, count: int) -> None:
+    def activate(self, count: int, table: Spans | None = None) -> None:
         """From the next item on, send to the first `count` replicas. One assignment, so no lock."""
         self.active = tuple(self.pool[: max(1, count)])
+        if self.spec.wiring == "key" and len(self.active) >= count:  # else these have no addresses yet
+            self.by_key.divide(self.active, Division(len(self.active), table))
         if self._balances_from is not None:
             choice = choice_of(self._balances_from, len(self.active))
             for channel in self.pool:
@@ -122,7 +117,7 @@ class OutStream:
     @property
     def takes_many(self) -> bool:
         """Whether items without ids and tags can be put together: they have no keys, and may wait."""
-        return self.spec.wiring != "key" and self.lifetime_ns > 0
+        return self.spec.wiring != "key" and (self.lifetime_ns > 0 or self._outbox.holds)
 
     def put_many(self, items: list[Any]) -> None:
         """Send items that have neither ids, tags nor keys, those of a receiver at once."""
@@ -161,13 +156,10 @@ class OutStream:
 
     def _put_by_key(self, item: Any) -> None:
         key = self.spec.key
-        if key is ITEM_ID:
-            group = key_group(self._outbox.parent_id)
-        else:
-            assert callable(key)
-            group = key_group(key(item))
-        active = self.active
-        self._add(active[owner(group, len(active))], item, None)
+        group = key_group(key(item) if callable(key) else self._outbox.parent_id)
+        by_key = self.by_key
+        by_key.counts[group] += 1
+        self._add(by_key.channels[group], item, None)
 
     def _put_to_all(self, item: Any) -> None:
         for replica, channel in enumerate(self.active):
@@ -203,9 +195,8 @@ class OutStream:
 
     def _added(self, outbox: "Outbox", channel: Channel) -> None:
         """A channel has got more: ship it, or let its lifetime begin."""
-        if not self.lifetime_ns:
-            if not outbox.holds or len(channel.items) >= self.count_limit:
-                outbox.ship(self, channel)
+        if not self.lifetime_ns and not outbox.holds:
+            outbox.ship(self, channel)
             return
         if not self.is_open:
             outbox.open(self)
@@ -245,8 +236,12 @@ class Outbox:
         """Called before an input is said to be finished."""
         self.task_time = TaskTime()
         self.behind_ns = 0
+        self.joins = False
+        """Whether receivers have much before them: then what is there together shares an envelope, though it
+        is shipped at once. The control line may turn it at any time."""
         self.holds = False
-        """Whether what would be shipped at once waits for the rest of a batch."""
+        """Whether what would be shipped at once waits for what is there already."""
+        self._held: list[OutStream] = []
         self.wake_shipper: Callable[[int], None] = lambda _: None
         self.on_unshippable: Callable[[OutStream, Any, Exception], None] = _refuse
         self._shipper_time = ShipperTime(self.task_time)
@@ -357,8 +352,10 @@ class Outbox:
             if stream.is_open:
                 return
             stream.first_input = self.current_input
-            stream.deadline_ns = self.put_ns() + stream.lifetime_ns
+            stream.deadline_ns = self.put_ns() + stream.lifetime_ns if stream.lifetime_ns else _LATER_NS
             stream.is_open = True
+            if not stream.lifetime_ns:
+                self._held.append(stream)
         finally:
             self.lock.release()
         self.wake_shipper(stream.deadline_ns)
@@ -392,16 +389,28 @@ class Outbox:
             finally:
                 self.lock.release()
 
-    def release(self) -> None:
-        """The batch is complete: ship what was held."""
-        self.holds = False
-        for stream in self.streams:
-            if not stream.is_open:  # what is open has a deadline
-                self.take_lock()
-                try:
+    def gather(self) -> None:
+        """More is there already: what comes of it goes together, as far as nobody has to wait for it."""
+        self.frames.gather()
+        self.holds = self.joins
+
+    def let_go(self) -> None:
+        """Ship what was held so far."""
+        if self._held:
+            self.take_lock()
+            try:
+                held, self._held = self._held, []
+                for stream in held:
                     self._ship_all(stream)
-                finally:
-                    self.lock.release()
+            finally:
+                self.lock.release()
+        self.frames.let_go()
+
+    def release(self) -> None:
+        """All that was there is worked off: ship what was held, and from now on everything by itself."""
+        self.holds = False
+        self.let_go()
+        self.frames.apart()
 
     def acknowledge(self, mark: bytes = b"") -> None:
         """Tell the bridge which inputs are done, if that has changed since it last heard of it."""
@@ -474,9 +483,9 @@ class Outbox:
         tags, channel.tags = channel.tags, []
         ids, metadata = (None, None) if not self.labels else self._take_labels(channel, count)
         try:
-            body = _dump(items, stream)
+            body = dump(items, stream.coder, stream.spec.name)
         except Exception:  # noqa: BLE001 - a user's item may raise anything when coded
-            last = self._send_parts(stream, channel, _Part(items, ids, tags, metadata))
+            last = self._send_parts(stream, channel, Part(items, ids, tags, metadata))
             if last is None:
                 return
             (items, ids, tags, metadata), body = last
@@ -484,7 +493,7 @@ class Outbox:
             self.acknowledged = max(self.acknowledged, self.done_input())
         self._send_envelope(stream, channel, items, ids, tags, metadata, body)
 
-    def _send_parts(self, stream: OutStream, channel: Channel, part: "_Part") -> tuple["_Part", bytes] | None:
+    def _send_parts(self, stream: OutStream, channel: Channel, part: "Part") -> tuple["Part", bytes] | None:
         """Send items that do not fit one envelope in several, but for the last, if any is left."""
         parts = self._parts(stream, part)
         for one, body in parts[:-1]:
@@ -543,14 +552,14 @@ class Outbox:
             else:
                 self.task_time.waited(sent_ns - started_ns)
 
-    def _parts(self, stream: OutStream, part: "_Part") -> list[tuple["_Part", bytes]]:
+    def _parts(self, stream: OutStream, part: "Part") -> list[tuple["Part", bytes]]:
         """Code the items, in as many envelopes as it takes.
 
         What cannot be coded, or is too large, is halved until the items at fault stand alone: those are
         handed to the error policy, and all others travel in their order.
         """
         try:
-            return [(part, _dump(part.items, stream))]
+            return [(part, dump(part.items, stream.coder, stream.spec.name))]
         except Exception as problem:  # noqa: BLE001 - a user's item may raise anything when coded
             count = len(part.items)
             if count > 1:
@@ -558,38 +567,6 @@ class Outbox:
                 return [coded for half in halves for coded in self._parts(stream, half)]
             self.on_unshippable(stream, part.items[0], problem)
             return []
-
-
-class _Part(NamedTuple):
-    """Items that go into one envelope, with their ids, tags and metadata."""
-
-    items: list[Any]
-    ids: Ids
-    tags: list[Tag]
-    metadata: Described = None
-
-    def cut(self, start: int, end: int) -> "_Part":
-        """The items from `start` up to `end`."""
-        return _Part(
-            self.items[start:end],
-            None if self.ids is None else self.ids[start:end],
-            [
-                msgspec.structs.replace(tag, item=tag.item - start)
-                for tag in self.tags
-                if start <= tag.item < end
-            ],
-            None if self.metadata is None else self.metadata[start:end],
-        )
-
-
-def _dump(items: list[Any], stream: OutStream) -> bytes:
-    body = stream.coder.dump(items)
-    if len(body) > ITEM_LIMIT_BYTES:
-        raise Unshippable(
-            f"an item of {len(body) >> 20} MiB is larger than the {ITEM_LIMIT_BYTES >> 20} MiB"
-            f" that stream {stream.spec.name} carries; send a reference to it, or parts of it"
-        )
-    return body
 
 
 def _refuse(_stream: OutStream, _item: Any, problem: Exception) -> None:

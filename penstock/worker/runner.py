@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.epochs.entries import Handle
 from penstock.epochs.killers import Page, digest_of
+from penstock.epochs.prepared import put_away
 from penstock.epochs.reports import Marked
 from penstock.flow.sequences import places
 from penstock.wire.codecs import CodecError, Unread
+from penstock.wire.divisions import Division
 from penstock.wire.envelope import Envelope, Tag
 from penstock.wire.orders import Plan, Switches
 from penstock.worker.asking import Give
+from penstock.worker.bridged_files import storage_at
 from penstock.worker.call_loop import CallLoop
 from penstock.worker.calls import Calls
 from penstock.worker.context import AwaitedContext, Context, Out
 from penstock.worker.failures import Failures
 from penstock.worker.flow_time import UNKNOWN_NS
+from penstock.worker.key_keeper import KeyKeeper
 from penstock.worker.measurements import Measurements
 from penstock.worker.outbox import Outbox, OutStream
 from penstock.worker.state_keeper import Keeper, MarkKeeper, StateKeeper
@@ -106,13 +110,14 @@ class Runner(ABC):
         """The body of a sink that prepares what it was given, where commits are epoch marks."""
         place = host.plan.state
         self.context.attempt = None if place is None else place.attempt_name
-        self.context.prepared_in = None if place is None else place.prepared_in
+        self.context.prepared_in = None if place is None else place.prepared_by(name, replica)
         ahead_ns = None if place is None else time.time_ns() - host.now_ns()
         self.state = store_of(graph, self.task, self.context, host.now_ns, ahead_ns=ahead_ns)
         """What the task declares to keep."""
         self._place = place
         self._number = [task.name for task in graph.tasks].index(name)
-        self._keeper: Keeper | None = None
+        self._is_keyed = any(stream.wiring == "key" for stream in graph.inputs_of(name))
+        self._keeper: Keeper | KeyKeeper | None = None
         self._born_ns = host.now_ns()
         self._is_blithe = False
         if self.task.kind != "source":
@@ -162,44 +167,59 @@ class Runner(ABC):
     def adopt(self, switches: Switches, epoch: int = 0) -> None:
         """Follow the switches: active receivers, as they are behind that epoch, and batch lifetimes."""
         for stream in self.streams:
-            stream.activate(switches.replicas(stream.spec.receiver, epoch))
+            division = switches.division(stream.spec.receiver, epoch)
+            stream.activate(division.replicas, division.table)
             stream.lifetime_ns = round(switches.lifetime_ms[stream.spec.name] * 1e6)
 
     def open(self) -> None:
         """Call `open(context)`."""
         self._guard("open()", self._body.open)
 
-    def take_state(self, replicas: int, since: int = 0) -> None:
+    def take_state(self, division: Division, since: int = 0) -> None:
         """A batch begins: read the state, if the process is new or replicas share the keys in another way.
 
         It is known from epoch `since` on.
         """
-        if self.state is None or self._place is None:
-            return
-        if self._keeper is not None and self._keeper.replicas == replicas:
+        if self._place is None or (self._keeper is not None and self._keeper.division == division):
             return
         task, replica = self.task.name, self.context.replica
+        if self.state is None:
+            if self._place.marks and self._is_keyed:
+                keys = self._keeper = KeyKeeper(self._place, replica, division)
+                self._guard("looking for its keys", lambda: keys.restore(since))
+            return
         kind = MarkKeeper if self._place.marks else StateKeeper
-        keeper = kind(self._place, self.state, task, replica, replicas, self._keeper)
+        before = self._keeper if isinstance(self._keeper, Keeper) else None
+        keeper = kind(self._place, self.state, task, replica, division, before)
         self._keeper = keeper
         self._guard("reading its state", lambda: keeper.restore(self.context.batch, since))
 
     @property
     def awaited(self) -> frozenset[int]:
         """Groups of keys that this replica owns, and whose state is not here yet."""
-        return self._keeper.awaited if isinstance(self._keeper, MarkKeeper) else frozenset()
+        return self._keeper.awaited if isinstance(self._keeper, MarkKeeper | KeyKeeper) else frozenset()
 
-    def move(self, replicas: int, epoch: int) -> None:
-        """Behind the mark of this epoch keys are divided among so many replicas."""
+    @property
+    def awaits_all(self) -> bool:
+        """Whether items of other keys, and those without one, have to wait as well."""
+        return isinstance(self._keeper, MarkKeeper) and self._keeper.awaits_all
+
+    def move(self, division: Division, epoch: int) -> None:
+        """Behind the mark of this epoch keys are divided in this way."""
         keeper = self._keeper
-        if isinstance(keeper, MarkKeeper) and keeper.replicas != replicas:
-            self._guard("giving keys away", lambda: keeper.move(replicas, epoch))
+        if isinstance(keeper, MarkKeeper | KeyKeeper) and keeper.division != division:
+            self._guard("giving keys away", lambda: keeper.move(division, epoch))
+
+    @property
+    def is_taking_in(self) -> bool:
+        """Whether more of what is awaited can be had at once."""
+        return isinstance(self._keeper, MarkKeeper) and self._keeper.is_taking_in
 
     def look_for_state(self) -> bool:
-        """Take in what is awaited, if it is there."""
+        """Take in some of what is awaited, if it is there; whether that was the last of it."""
         keeper = self._keeper
         found: list[bool] = []
-        if isinstance(keeper, MarkKeeper):
+        if isinstance(keeper, MarkKeeper | KeyKeeper):
             self._guard("reading its state", lambda: found.append(keeper.look()))
         return all(found)
 
@@ -210,7 +230,7 @@ class Runner(ABC):
     def commit_state(self, epoch: int) -> Marked:
         """An epoch ends: write what has changed, durably, before anybody hears of it; what to say of it."""
         keeper = self._keeper
-        if keeper is None or self.context.replica >= keeper.replicas:
+        if not isinstance(keeper, Keeper) or self.context.replica >= keeper.replicas:
             return Marked()
         files: list[StateFile] = []
         self._guard("writing its state", lambda: files.extend(keeper.commit(epoch)))
@@ -223,6 +243,8 @@ class Runner(ABC):
             return ()
         said: list[str | None] = []
         self._guard("prepare()", lambda: said.append(_description(sink.prepare(epoch))))
+        if place.is_remote and (directory := self.context.prepared_in) is not None:
+            self._guard("what prepare() left", lambda: put_away(directory, storage_at(place)))
         task, replica = self.task.name, self.context.replica
         return tuple(
             Handle(task=task, replica=replica, attempt=place.attempt, epoch=epoch, content=content)

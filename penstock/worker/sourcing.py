@@ -252,9 +252,9 @@ class Sourcing:
         task_time = self._outbox.task_time
         useful_before_ns = task_time.go(time.monotonic_ns())
         if len(items) > 1:
-            self._outbox.frames.gather()
+            self._outbox.gather()
         self._send(split, items, due_ns)
-        self._outbox.frames.apart()
+        self._outbox.release()
         useful_ns = task_time.halt(time.monotonic_ns()) - useful_before_ns
         useful_ns += read_ns + self._readers.take_looked_ns()
         self._measured.source_read(len(items), useful_ns, due_ns)

@@ -5,8 +5,9 @@ another base is due. Where commits are boundaries (epochs/boundary.py), each wri
 is made of, and removes what no commit needs that is kept; where they are epoch marks, the driver does both.
 """
 
+import platform
+import time
 from abc import ABC, abstractmethod
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.epochs.boundary import (
@@ -19,21 +20,36 @@ from penstock.epochs.boundary import (
     sweep_task,
     write_part,
 )
-from penstock.epochs.errors import SupersededError
+from penstock.epochs.errors import LogError, SupersededError
 from penstock.epochs.log import newest_entry
 from penstock.epochs.migration import Adapt, adapter, written_forms
-from penstock.epochs.state_files import restore, without_superseded, write_base, write_changes
-from penstock.epochs.storage import LocalStorage, Storage
-from penstock.epochs.tables import even_table
+from penstock.epochs.state_files import (
+    restore,
+    without_superseded,
+    write_base,
+    write_changes,
+)
+from penstock.epochs.storage import Storage
+from penstock.epochs.tables import ranges
+from penstock.wire.divisions import Division
+from penstock.worker.bridged_files import storage_at
 from penstock.worker.state_store import StateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.epochs.entries import Entry, StateFile
+    from penstock.epochs.portions import Portion
 
 _FILES_PER_BASE: Final = 16
 _MOST_FILES: Final = 64
+_CHANGES_PER_BASE: Final = 2
+"""How many times the room of a base its changes may take."""
+_MOMENT_NS: Final = 5_000_000
+_SLICES: Final = 8
+"""A base of all groups holds a worker up: with so many commits after each other, each has a part of it."""
+_SEEN_WITHIN_S: Final = 10.0
+_LOOK_AGAIN_S: Final = 0.1
 
 
 class Keeper(ABC):
@@ -45,7 +61,7 @@ class Keeper(ABC):
         store: StateStore,
         task: str,
         replica: int,
-        replicas: int,
+        division: Division,
         before: "Keeper | None" = None,
         storage: Storage | None = None,
     ) -> None:
@@ -53,17 +69,27 @@ class Keeper(ABC):
         self._store = store
         self._task = task
         self._replica = replica
-        self._replicas = replicas
-        self._storage: Storage = storage or LocalStorage(Path(place.root))
-        self._groups = even_table(1, replicas).groups_of(replica)
+        self._division = division
+        self._storage: Storage = storage or storage_at(place)
+        self._own(division.groups_of(replica))
         self._cells = written_forms(store.parts)
         self._needs_base = True
         self._follow(before)
 
+    def _own(self, groups: "Sequence[int]") -> None:
+        self._groups = groups
+        self._spans = ranges((-1 - self._replica, *groups))
+        """The same in short, with that of the replica's own values."""
+
+    @property
+    def division(self) -> Division:
+        """How the keys are divided."""
+        return self._division
+
     @property
     def replicas(self) -> int:
         """Among how many the keys are divided."""
-        return self._replicas
+        return self._division.replicas
 
     @abstractmethod
     def _follow(self, before: "Keeper | None") -> None:
@@ -84,11 +110,11 @@ class Keeper(ABC):
         """From the files of all, when there were `before` replicas."""
         store, storage, task = self._store, self._storage, self._task
         store.apply(restore(storage, files, task, self._groups, self._adapter))
-        if before == self._replicas:
+        if before == self.replicas:
             store.apply(restore(storage, files, task, [-1 - self._replica], self._adapter))
         else:
             of_all = restore(storage, files, task, range(-before, 0), self._adapter)
-            store.apply_of_replicas(of_all, before, self._replicas)
+            store.apply_of_replicas(of_all, before, self.replicas)
 
     def _adapter(self, file: "StateFile") -> Adapt | None:
         return adapter(file, self._store.parts, self._place.dropped)
@@ -97,7 +123,7 @@ class Keeper(ABC):
         """What has changed, or all if a base is due; None if nothing has."""
         writer = (self._storage, self._task, self._replica, self._place.attempt, epoch)
         if not self._needs_base:
-            return write_changes(*writer, self._store.take_changes(), self._cells)
+            return write_changes(*writer, self._store.take_changes(), self._cells, self._spans)
         self._needs_base = False
         groups = {-1 - self._replica, *self._groups}
         return write_base(*writer, self._store.everything(), groups, self._cells)
@@ -106,72 +132,140 @@ class Keeper(ABC):
         """Forget what is in memory; whether the replica is one of those that have state now."""
         self._store.clear()
         self._store.own_only(self._groups)
-        return self._replica < self._replicas  # else it is no longer active, and about to end
+        return self._replica < self.replicas  # else it is no longer active, and about to end
+
+
+def entry_of_attempt(storage: Storage, place: Place) -> "Entry":
+    """The newest entry of the log, which the driver has made for this attempt or in it.
+
+    Directories that machines share may show it a little later than it was made, and others never.
+    """
+    until_s = time.monotonic() + _SEEN_WITHIN_S
+    while (entry := newest_entry(storage)) is None or entry.attempt < place.attempt:
+        if time.monotonic() > until_s:
+            raise LogError(
+                f"{place.root} on {platform.node()} is not what the driver has there; give a checkpoint that"
+                " all machines see: a directory that they mount, or an address as hdfs://HOST/DIRECTORY"
+            )
+        time.sleep(_LOOK_AGAIN_S)
+    if entry.attempt > place.attempt:
+        raise SupersededError(f"the log in {place.root} is another driver's now")
+    return entry
 
 
 class MarkKeeper(Keeper):
-    """Where commits are epoch marks. A base is due when changes take as much room as it does.
+    """Where commits are epoch marks. A base is due when changes take twice the room that it does.
+
+    The first one has all groups. Others come in slices, a commit each, beside what has changed elsewhere.
 
     Keys may change hands at a mark. Their new owner has them when the entry of that epoch is in the log: all
-    that the old one knew is in files then, and no later epoch is under way.
+    that the old one knew is in files then, and no later epoch is under way. Where there are values of
+    replicas, all of the state waits for that: they are put together from those of all.
     """
 
     def _follow(self, before: "Keeper | None") -> None:  # noqa: ARG002 - it begins with a base
         self._base_bytes = self._changed_bytes = self._changes = 0
+        self._slices: list[list[int]] = []
+        """Groups whose next base is due, with the next commit first."""
+        self._sliced_bytes = 0
         self.awaited: frozenset[int] = frozenset()
         """Groups whose state is not here yet."""
         self._since = 0
+        self._coming: Iterator[Portion] | None = None
 
     def restore(self, batch: int, since: int = 0) -> None:  # noqa: ARG002 - the log knows
         """From the newest entry: that of the end of the batch before, or of the epoch in which keys moved."""
-        entry = self._newest()
+        entry = entry_of_attempt(self._storage, self._place)
         if not self._drop():
             return
         if entry.epoch < since:
-            self._store.drop(self._groups)
+            if not self._store.replicated:
+                self._store.drop(self._groups)
             self._await(self._groups, since)
         else:
             self._restore(entry.files, entry.pools.get(self._task, 0))
 
-    def move(self, replicas: int, epoch: int) -> None:
-        """Behind the mark of this epoch keys are divided among so many; files have all that is here."""
-        mine = even_table(1, replicas).groups_of(self._replica)
+    def move(self, division: Division, epoch: int) -> None:
+        """Behind the mark of this epoch keys are divided in this way; files have all that is here."""
+        mine = division.groups_of(self._replica)
         before, after = {*self._groups}, {*mine}
+        self._own(mine)
+        self._division = division
+        self._slices = []  # they are of groups that are gone: it begins anew with the next commit
+        if self._store.replicated:
+            self._needs_base = True
+            self._drop()
+            self._await(after, epoch)
+            return
         self._store.drop(before - after)
-        self._groups, self._replicas = mine, replicas
         self._await(after - before, epoch)
 
     def _await(self, groups: "Iterable[int]", epoch: int) -> None:
-        self.awaited, self._since = frozenset(groups), epoch
+        self.awaited, self._since, self._coming = frozenset(groups), epoch, None
+
+    @property
+    def awaits_all(self) -> bool:
+        """Whether every item has to wait, whatever its key."""
+        return bool(self.awaited) and bool(self._store.replicated)
 
     def look(self) -> bool:
-        """Take in what was waited for, if it is in the log; whether nothing is missing any more."""
-        entry = self._newest()
-        if entry.epoch < self._since:
-            return False
-        files, task = entry.files, self._task
-        self._store.take_in(self.awaited, restore(self._storage, files, task, self.awaited, self._adapter))
-        self.awaited = frozenset()
+        """Take in what was waited for, if it is in the log, but for a moment only: items of other keys are to
+        be worked on. Whether nothing is missing any more.
+        """
+        if self._coming is None:
+            entry = entry_of_attempt(self._storage, self._place)
+            if entry.epoch < self._since:
+                return False
+            if self._store.replicated:
+                self._restore(entry.files, entry.pools.get(self._task, 0))
+                self.awaited = frozenset()
+                return True
+            self._store.own_more(self.awaited)
+            self._coming = restore(self._storage, entry.files, self._task, self.awaited, self._adapter)
+        until_ns = time.monotonic_ns() + _MOMENT_NS
+        for portion in self._coming:
+            self._store.apply_part(portion)
+            if time.monotonic_ns() > until_ns:
+                return False
+        self._store.end_apply()
+        self._coming, self.awaited = None, frozenset()
         return True
 
-    def _newest(self) -> "Entry":
-        entry = newest_entry(self._storage)
-        if entry is None or entry.attempt != self._place.attempt:
-            raise SupersededError(f"the log in {self._place.root} is another driver's now")
-        return entry
+    @property
+    def is_taking_in(self) -> bool:
+        """Whether some of what was waited for is here, and more can be had at once."""
+        return self._coming is not None
 
     def commit(self, epoch: int) -> "list[StateFile]":
         """Nothing is removed: that is up to the driver."""
-        file = self._write(epoch)
-        if file is None:
-            return []
-        if file.kind == "base":
-            self._base_bytes, self._changed_bytes, self._changes = file.size, 0, 0
-        else:
-            self._changed_bytes += file.size
+        if self._needs_base:
+            whole = self._write(epoch)
+            assert whole is not None, "a base is written, however little it has"
+            self._base_bytes, self._changed_bytes, self._changes = whole.size, 0, 0
+            return [whole]
+        is_due = self._changed_bytes > _CHANGES_PER_BASE * self._base_bytes or self._changes >= _MOST_FILES
+        if is_due and not self._slices and not self.awaited:
+            groups = [-1 - self._replica, *self._groups]
+            size = -(-len(groups) // _SLICES)
+            self._slices = [groups[first : first + size] for first in range(0, len(groups), size)]
+            self._sliced_bytes = self._changed_bytes = self._changes = 0
+        files = [self._write_slice(epoch)] if self._slices else []
+        changes = self._write(epoch)
+        if changes is not None:
+            self._changed_bytes += changes.size
             self._changes += 1
-        self._needs_base = self._changed_bytes > self._base_bytes or self._changes >= _MOST_FILES
-        return [file]
+            files.append(changes)
+        return files
+
+    def _write_slice(self, epoch: int) -> "StateFile":
+        """A base of some groups. What has changed in them is in it."""
+        groups = self._slices.pop(0)
+        writer = (self._storage, self._task, self._replica, self._place.attempt, epoch)
+        file = write_base(*writer, self._store.everything(groups), {*groups}, self._cells)
+        self._sliced_bytes += file.size
+        if not self._slices:
+            self._base_bytes = self._sliced_bytes
+        return file
 
 
 class StateKeeper(Keeper):
@@ -191,11 +285,13 @@ class StateKeeper(Keeper):
         What the others write for this batch is not looked at, and they remove nothing yet of what is.
         """
         task = self._task
+        entry_of_attempt(self._storage, self._place)
         self._sweeps_at = epoch_of(batch) if self._parts and self._replica == 0 else None
         if not self._drop():
             return
         known = newest_parts(read_parts(self._storage), self._place.attempt, epoch_of(batch - 1))
         parts = [part for part in known.values() if part.task == task]
+        self._check_seen(parts, epoch_of(batch - 1))
         before = replicas_of(parts) if parts else self._place.replicas.get(task, 0)
         files = without_superseded([*self._place.files, *(file for part in parts for file in part.files)])
         self._restore(files, before)
@@ -212,12 +308,20 @@ class StateKeeper(Keeper):
             epoch=epoch,
             task=self._task,
             replica=self._replica,
-            replicas=self._replicas,
+            replicas=self.replicas,
             files=tuple(self._files),
         )
         write_part(self._storage, part)
         self._parts.append(part)
         return [] if file is None else [file]
+
+    def _check_seen(self, parts: "Sequence[Part]", epoch: int) -> None:
+        """An older state would be taken without a word where a shared directory shows new names late."""
+        if self._place.epoch < epoch and all(part.epoch != epoch for part in parts):
+            raise LogError(
+                f'no part of task "{self._task}" of epoch {epoch} is seen in {self._place.root} on'
+                f" {platform.node()}, though it is committed: machines must see new files there at once"
+            )
 
     def _forget(self, oldest: int) -> None:
         """Delete what no commit from that epoch on needs; what is written now is not committed yet."""

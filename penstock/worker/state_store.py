@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from penstock.epochs.alarms import Alarms
-from penstock.epochs.state import Change, Handed, KeyedState
+from penstock.epochs.portions import Portion
+from penstock.epochs.state import Handed, KeyedState
 from penstock.flow.graph import Graph, Task
-from penstock.state import HOME, Cell, Declared, PerReplica, StateError, Timer, declared
+from penstock.state import HOME, PLAIN, Cell, Declared, PerReplica, StateError, Timer, Touched, declared
 from penstock.wire.keys import KEY_GROUPS, key_group
 from penstock.worker.context import Context
 
@@ -48,33 +49,34 @@ class StateStore:
         self._with_end = {p.name for p in parts if isinstance(p, Cell) and p.ttl_ms is not None}
         self.undoes = task.on_error != "fail" or task.retries is not None
         self._tracked = ahead_ns is not None
-        self._key: Hashable = _NOTHING
-        self._group = self._of_replica
+        self.at: Hashable = _NOTHING
+        self.group = self._of_replica
         # Of the group of the key that is at work, for cells without an end: the way of most of them.
-        self._values: dict[Any, Any] | None = None
-        self._touched: set[Any] = set()
-        self._windows: dict[int, tuple[dict[Any, Any], set[Any]]] = {}
+        self.values: dict[Any, Any] | None = None
+        self.touched: Touched | None = None
+        self._windows: dict[int, tuple[dict[Any, Any], Touched | None]] = {}
         self.clear()
 
     # What the task sees
 
     def key(self) -> Hashable:
         """The key that is at work."""
-        if self._key is _NOTHING:
+        if self.at is _NOTHING:
             raise StateError(
                 f'task "{self._task}": no item is at work here, so there is no key; state of a key is for'
                 " process(...), write(...) and what a timer of a key calls"
             )
-        return self._key
+        return self.at
 
     def read(self, cell: Cell[Any]) -> Any:
         """The value of a cell, a new one if it has none."""
-        values = self._values
+        values = self.values
         if values is not None and cell.is_plain:
-            entry = (cell.name, self._key)
+            entry = (cell.name, self.at)
             found = values.get(entry, _NOTHING)
             if found is not _NOTHING:
-                self._touched.add(entry)
+                if self.touched is not None and type(found) not in PLAIN:
+                    self.touched.note(self.group, entry, found)  # it may be changed in place
                 return found
         entry = self._entry(cell.name)
         found = self._state.get(entry, _NOTHING)
@@ -88,14 +90,8 @@ class StateStore:
         return found
 
     def write(self, cell: Cell[Any], value: Any) -> None:
-        """Give a cell a value."""
-        values = self._values
-        if values is not None and cell.is_plain:
-            entry = (cell.name, self._key)
-            values[entry] = value
-            self._touched.add(entry)
-        else:
-            self._state.put(self._entry(cell.name), value, self._until(cell))
+        """Give a cell a value. Those that are plain mostly do that by themselves."""
+        self._state.put(self._entry(cell.name), value, self._until(cell))
 
     def forget(self, name: str) -> None:
         """A cell has no value any more, a timer no time."""
@@ -125,13 +121,13 @@ class StateStore:
         if key_of is None:
             self.leave()
             return
-        key = self._key = key_of(item)
-        group = self._group = key_group(key)
+        key = self.at = key_of(item)
+        group = self.group = key_group(key)
         window = self._windows.get(group)
         if window is None:
             self._turn_to(key)
         else:
-            self._values, self._touched = window
+            self.values, self.touched = window
 
     def undone(self) -> AbstractContextManager[None]:
         """What is written inside counts if nothing raises."""
@@ -139,12 +135,12 @@ class StateStore:
 
     def leave(self) -> None:
         """No item is at work."""
-        self._key = _NOTHING
-        self._group = self._of_replica
-        self._values = None
+        self.at = _NOTHING
+        self.group = self._of_replica
+        self.values = None
 
     def _close_windows(self) -> None:
-        """What was looked into is done with: another batch begins, or groups change."""
+        """What was looked into is done with: groups change hands."""
         self._windows = {}
         self.leave()
 
@@ -187,11 +183,10 @@ class StateStore:
         self._close_windows()
         self._state.drop(groups)
 
-    def take_in(self, groups: Iterable[int], changes: Iterable[Change]) -> None:
-        """Own groups that another replica had, by what files have of them."""
+    def own_more(self, groups: Iterable[int]) -> None:
+        """Own groups that another replica had: what files have of them is to be taken in before any item."""
         self._close_windows()
         self._state.own_more(groups)
-        self.apply(changes)
 
     @property
     def replicated(self) -> Mapping[str, PerReplica[Any]]:
@@ -208,29 +203,37 @@ class StateStore:
 
     # Commits
 
-    def take_changes(self) -> list[Change]:
+    def take_changes(self) -> list[Portion]:
         """What has changed since the last call."""
-        self._close_windows()
+        self.leave()
         return self._state.take_changes()
 
-    def everything(self) -> list[Change]:
-        """All that is known."""
-        self._close_windows()
-        return self._state.everything()
+    def everything(self, groups: Sequence[int] | None = None) -> list[Portion]:
+        """All that is known, of these groups or of all."""
+        self.leave()
+        return self._state.everything(groups)
 
-    def apply(self, changes: Iterable[Change]) -> None:
+    def apply(self, portions: Iterable[Portion]) -> None:
         """Take in what files have of the groups that are here."""
-        self._state.apply(changes)
+        self._state.apply(portions)
+        self.end_apply()
+
+    def apply_part(self, portion: Portion) -> None:
+        """Some of that, while items of other groups are worked on."""
+        self._state.apply((portion,))
+
+    def end_apply(self) -> None:
+        """That was all."""
         self._state.end_only(lambda entry: entry[0] in self._with_end)  # type: ignore[index]
         self._set_alarms()
 
-    def apply_of_replicas(self, changes: Iterable[Change], before: int, now: int) -> None:
+    def apply_of_replicas(self, portions: Iterable[Portion], before: int, now: int) -> None:
         """The same for values that belonged to replicas, of which there was another number."""
-        changes = [*changes]
+        portions = [*portions]
         values: dict[str, list[Any]] = {}
         for replica in range(before):
             found = KeyedState([-1 - replica])
-            found.apply(changes)
+            found.apply(portions)
             for entry, value in found.items():
                 values.setdefault(entry[0], [_NOTHING] * before)[replica] = value  # type: ignore[index]
         for name, cell in self._replicated.items():
@@ -239,6 +242,8 @@ class StateStore:
                 self.write(cell, cell.spread(known, now)[self._context.replica])
 
     def _set_alarms(self) -> None:
+        if not self._timers:
+            return
         for entry, value in self._state.items():
             if entry[0] in self._timers:  # type: ignore[index]
                 self._alarms.set(entry, value)
@@ -255,15 +260,15 @@ class StateStore:
 
     def _turn_to(self, key: Hashable) -> None:
         """Of this key is what the task reads and writes from now on."""
-        self._key = key
-        group = self._group = key_group(key)
+        self.at = key
+        group = self.group = key_group(key)
         if self._with_end:
             self._state.expire(self._time_ns())
         window = None if self.undoes else self._state.window(group)
         if window is None:
-            self._values = None
+            self.values = None
             return
-        self._values, self._touched = window
+        self.values, self.touched = window
         if not self._with_end:  # else something may expire with each item
             self._windows[group] = window
 
@@ -291,7 +296,7 @@ class StateStore:
         name, key = entry
         if name in self._replicated:
             return self._of_replica
-        return self._group if key is self._key else key_group(key)
+        return self.group if key is self.at else key_group(key)
 
 
 class Stateful:

@@ -5,7 +5,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,6 +16,7 @@ from penstock.epochs.boundary import epoch_of
 from penstock.epochs.entries import Handle
 from penstock.epochs.killers import Page
 from penstock.epochs.reports import Marked
+from penstock.flow.delivery import is_transactional
 from penstock.wire.codecs import coder_of
 from penstock.wire.envelope import Envelope, EnvelopeError, decode
 from penstock.wire.frames import (
@@ -43,7 +44,7 @@ from penstock.worker.call_loop import CallLoop, waiting_loop
 from penstock.worker.chain import Chain
 from penstock.worker.control_line import ControlLine
 from penstock.worker.gauge import Gauge, is_timed
-from penstock.worker.intake import Intake, turn_to
+from penstock.worker.intake import turn_to
 from penstock.worker.lease import Lease, leave
 from penstock.worker.measurements import process_report
 from penstock.worker.outbox import Outbox
@@ -101,18 +102,26 @@ class Worker:
             self._loop = CallLoop(waiting_loop(task_time), task_time, inbox, self._timed)
         page = None
         if plan.state is not None and plan.state.caution is not None:
-            page = Page(Path(plan.state.root), order.task, order.replica)
+            page = Page(Path(plan.state.beside), order.task, order.replica)
         host = Host(plan, self._outbox, self._fail, self._timed, page=page)
         self._head = runner_of(host, order.task, self._loop)
         self._calls = self._head.calls
         self._outbox.streams = list(self._head.streams)
         self._coders = [coder_of(stream.codec, stream.name) for stream in graph.streams]
         self._intake = intake_of(self._head, self._outbox, [stream.name for stream in graph.streams])
-        self._chain = Chain(self._head, self._outbox, lambda name: runner_of(host, name))
+        self._marks = plan.state is not None and plan.state.marks
+        self._chain = Chain(
+            self._head,
+            self._outbox,
+            lambda name: runner_of(host, name),
+            lambda name: self._marks and is_transactional(graph.task(name)),
+        )
         self._outbox.on_unshippable = self._chain.unshippable
         self._settling = Settling(self._outbox)
         self._followed: Switches | None = None
         """The settings by which tasks were chained last."""
+        self._follows_at_mark = False
+        """Whether that is to be finished at the next mark."""
         self._with_timers: list[Runner] = []
         self._look_at_runners()
         self._joined = threading.Event()
@@ -127,7 +136,6 @@ class Worker:
                 before_mark=self._head.failures.flush,
                 after_mark=self._follow_mark,
             )
-        self._marks = plan.state is not None and plan.state.marks
         self._epoch = order.epoch
         self._passed = order.epoch
         """The epoch by which keys are divided: what is sent now is behind its mark."""
@@ -147,6 +155,7 @@ class Worker:
             control,
             on_switches=self._adopt,
             on_joined=self._joined.set,
+            on_behind=self._hear_of_receivers,
             on_link=self._hear_of_driver,
             lease=self._lease,
             report=self._report,
@@ -203,12 +212,15 @@ class Worker:
             name = runner.task.name
             rescale = switches.rescales.get(name)
             since = rescale.epoch if rescale is not None and rescale.epoch <= order.epoch else 0
-            runner.take_state(switches.replicas(name, order.epoch), since)
-        self._waiting.begin(self._head.awaited)
+            runner.take_state(switches.division(name, order.epoch), since)
+        self._waiting.begin(self._head.awaited, everything=self._head.awaits_all)
 
     def _hear_of_driver(self, link: Link) -> None:
         if link.exchange is not None:  # the bridge has none before its first question was answered
             self._outbox.time.learn(link.exchange)
+
+    def _hear_of_receivers(self, behind: bool) -> None:  # noqa: FBT001 - it is all that there is to hear
+        self._outbox.joins = behind
 
     def _lay(self, order: StartOrder) -> None:
         """Take up the addresses of the batch, by the newest order that is known."""
@@ -235,10 +247,12 @@ class Worker:
     def _run_task(self) -> bool:
         for runner in self._chain.runners:
             runner.start_timer()
-        self._follow_chain()
+        if len(self._chain.tasks) > 1:
+            self._tell_hosted(self._chain.tasks)  # the bridge of another batch does not know of it
+        self._follow_chain(at_mark=True)
         while True:
             if self._pace.is_quick and self._inbox.waiting_bytes > _MANY_BYTES and self._may_gather:
-                self._outbox.frames.gather()
+                self._outbox.gather()
             for kind, body in self._inbox.frames():
                 if kind == DATA:
                     self._process(body)
@@ -250,17 +264,17 @@ class Worker:
                     self._await_state()
                     self._work_off_batches()
                     self._finish_calls()
-                    self._outbox.frames.apart()
+                    self._outbox.release()
                     return last
-            self._outbox.frames.apart()
+            self._outbox.release()
             self._work_off_batches()
             if not self._wait():
                 self._acknowledge()
-                self._between_items()
+                self._between_items(idle=True)
 
-    def _between_items(self) -> None:
+    def _between_items(self, *, idle: bool = False) -> None:
         head = self._head
-        for runner in self._with_timers:
+        for runner in () if self._waiting.is_for_all else self._with_timers:
             ran = runner.run_timer(sampled=self._switches.sampling > 0)
             if ran is not None:
                 head.measured.timer_ran(ran.useful_ns)
@@ -268,16 +282,19 @@ class Worker:
                     runner.measured.chained_timer_ran(ran.own_ns)
         self._follow_chain()
         if self._waiting:
-            self._look_for_state()
+            self._look_for_state(idle=idle)
 
     def _wait(self) -> bool:
         """Wait for input, or for the next thing to do without any; False if none came."""
+        if self._head.is_taking_in:
+            return self._inbox.wait(0)
         calls = self._calls
         unfinished = self._unacknowledged or (calls is not None and calls.are_open)
         idle_s = _ACK_IDLE_S if unfinished else _CHAIN_CHECK_S if self._switches.chains else None
         if self._waiting:
             idle_s = _STATE_CHECK_S
-        timers = [due_ns for runner in self._with_timers if (due_ns := runner.next_timer_ns) is not None]
+        with_timers = () if self._waiting.is_for_all else self._with_timers
+        timers = [due_ns for runner in with_timers if (due_ns := runner.next_timer_ns) is not None]
         if not timers and calls is None:
             return self._inbox.wait_about(idle_s)
         if timers:
@@ -290,28 +307,35 @@ class Worker:
     def _finish_calls(self) -> None:
         if self._calls is not None:
             self._calls.finish()
+            self._head.settle()
 
-    def _follow_chain(self) -> None:
+    def _follow_chain(self, *, at_mark: bool = False) -> None:
         """Host the tasks that the settings chain to this one, no more and no fewer."""
         switches = self._switches
-        if switches is self._followed:
+        if switches is self._followed and not (at_mark and self._follows_at_mark):
             return
         self._followed = switches
-        mine = self._chain.tasks[0]
-        wanted = next((tuple(chain) for chain in switches.chains if chain[0] == mine), (mine,))
-        if wanted == self._chain.tasks:
+        now = self._chain.tasks
+        all_ = next((tuple(chain) for chain in switches.chains if chain[0] == now[0]), now[:1])
+        wanted = self._chain.within_reach(all_, at_mark=at_mark)
+        self._follows_at_mark = wanted != all_
+        if wanted == now:
             return
         self._finish_calls()
-        if len(self._chain.tasks) > 1:
-            self._chain.part()
-        if len(wanted) > 1:
-            self._outbox.flush()
-            self._joined.clear()
-            self._outbox.send(frame(JOIN, msgspec.json.encode(wanted[1:])))
-            self._joined.wait()
-            self._chain.join(wanted[1:], self._switches)
+        if len(wanted) < len(now):  # both are the beginning of the same pipeline
+            self._chain.part(len(wanted))
+        self._outbox.flush()
+        self._tell_hosted(wanted)
+        if len(wanted) > len(now):
+            self._chain.join(wanted[len(now) :], self._switches, self._passed)
             self._adopt(self._switches)  # one that came meanwhile has not reached the new runners
         self._look_at_runners()
+
+    def _tell_hosted(self, tasks: Sequence[str]) -> None:
+        """Let the bridge know who is hosted here, and wait until their own workers have ended."""
+        self._joined.clear()
+        self._outbox.send(frame(JOIN, msgspec.json.encode(tasks[1:])))
+        self._joined.wait()
 
     def _look_at_runners(self) -> None:
         """Those of a chain have changed."""
@@ -347,6 +371,8 @@ class Worker:
         if careful is not None:
             self._process_carefully(sequence, envelope, arrived_ns, careful)
         elif isinstance(intake, BatchIntake):
+            if self._waiting:
+                envelope = self._sift(envelope, arrived_ns, len(data))
             useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
             intake.gather(sequence, envelope, arrived_ns, useful_ns)
             if intake.is_full:
@@ -365,7 +391,7 @@ class Worker:
         useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
         self._head.measured.envelope_done(envelope, arrived_ns, useful_ns)
         if self._pace.took(useful_ns):
-            outbox.frames.let_go()
+            outbox.let_go()
         self._unacknowledged += 1
         is_large = len(data) >= self._ack_at_once_bytes
         if careful is not None or is_large or self._unacknowledged >= self._ack_every:
@@ -414,10 +440,10 @@ class Worker:
             self._outbox.send(full_frame(self._passed))
         return envelope._replace(items=[], ids=None, tags=[], metadata=None) if rest is None else rest
 
-    def _look_for_state(self) -> None:
+    def _look_for_state(self, *, idle: bool) -> None:
         """From time to time: whether the state of keys has come that were another replica's."""
         now_ns = time.monotonic_ns()
-        if now_ns - self._looked_ns < _STATE_CHECK_NS:
+        if now_ns - self._looked_ns < _STATE_CHECK_NS and not (idle and self._head.is_taking_in):
             return
         found = self._head.look_for_state()
         self._looked_ns = time.monotonic_ns()
@@ -426,19 +452,21 @@ class Worker:
 
     def _await_state(self) -> None:
         """What waits came before the mark, or the end, that is to be answered now."""
-        self._outbox.frames.apart()  # somebody may wait for it, and we for him
+        self._outbox.release()  # somebody may wait for it, and we for him
         while self._waiting:
             self._lease.check(time.monotonic_ns())
             if self._head.look_for_state():
                 self._process_held()
-            else:
+            elif not self._head.is_taking_in:
                 time.sleep(_STATE_CHECK_S)
 
     def _process_held(self) -> None:
         self._told_full = False
         intake, outbox = self._intake, self._outbox
-        assert isinstance(intake, Intake), "tasks that take lists have no state of keys"
         for envelope, arrived_ns in self._waiting.end():
+            if isinstance(intake, BatchIntake):
+                intake.gather(self._taken, envelope, arrived_ns)
+                continue
             useful_before_ns = outbox.task_time.go(time.monotonic_ns())
             intake.process(envelope, arrived_ns)
             useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
@@ -453,8 +481,8 @@ class Worker:
             self._passed = mark.epoch
         self._adopt(max(switches, self._switches, key=attrgetter("version")))
         if self._sourcing is None and self._head.task.name in switches.rescales:
-            self._head.move(switches.replicas(self._head.task.name, mark.epoch), mark.epoch)
-            self._waiting.begin(self._head.awaited)
+            self._head.move(switches.division(self._head.task.name, mark.epoch), mark.epoch)
+            self._waiting.begin(self._head.awaited, everything=self._head.awaits_all)
 
     def _mark(self, mark: Mark) -> None:
         """An epoch ends here: write down all that came before, say so, and go on."""
@@ -474,13 +502,21 @@ class Worker:
         for runner in self._chain.runners:
             runner.marked()
         self._follow_mark(mark)
+        self._follow_chain(at_mark=True)
 
     def _write_down(self, epoch: int) -> Marked:
         """Before a commit: what tasks have taken is safe or prepared, and what changed in state in files."""
-        for runner in self._chain.runners:
+        runners = self._chain.runners
+        for runner in runners:
             runner.flush()
-        handles = self._head.prepare(epoch)
-        return msgspec.structs.replace(self._head.commit_state(epoch), handles=handles)
+        handles = [handle for runner in runners for handle in runner.prepare(epoch)]
+        return self._written(epoch, handles)
+
+    def _written(self, epoch: int, handles: list[Handle]) -> Marked:
+        """What to say of an epoch. State is of the first task of a chain alone: it gets its input by key."""
+        head, *others = [runner.commit_state(epoch) for runner in self._chain.runners]
+        assert not any(said.files for said in others), "who is hosted has no state"
+        return msgspec.structs.replace(head, handles=tuple(handles))
 
     def _end_batch(self, position: dict[str, Any], *, last: bool) -> None:
         self._outbox.begin_item(None, None)
@@ -496,10 +532,11 @@ class Worker:
             if last and self._loop is not None:
                 self._loop.close()
             self._settling.flushed()
-            for runner in self._chain.runners:
-                said = runner.commit_state(self._epoch + 1 if self._marks else epoch_of(runner.context.batch))
-                if self._marks:
-                    position["marked"] = msgspec.structs.replace(said, handles=tuple(handles))
+            said = self._written(
+                self._epoch + 1 if self._marks else epoch_of(self._head.context.batch), handles
+            )
+            if self._marks:
+                position["marked"] = said
         else:
             self._head.failures.flush()
         self._outbox.flush()

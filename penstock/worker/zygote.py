@@ -17,6 +17,7 @@ import contextlib
 import gc
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -30,9 +31,12 @@ from typing import IO, NoReturn
 import cloudpickle
 import msgspec
 
+from penstock.epochs.boundary import PREPARED
+from penstock.epochs.killers import remove_pages
 from penstock.orphans import end_with
 from penstock.wire.orders import Plan
 from penstock.worker import worker
+from penstock.worker.bridged_files import in_executor, store_beside
 from penstock.worker.gauge import Gauge, has_limits
 
 _DATA_CHANNEL, _CONTROL_CHANNEL = 0, 1
@@ -214,6 +218,9 @@ def main(address: str) -> None:
     finally:
         with contextlib.suppress(OSError):
             Path(address).unlink()
+            store_beside(address).unlink(missing_ok=True)
+            remove_pages(Path(address).parent)
+            shutil.rmtree(Path(address).parent / PREPARED, ignore_errors=True)
             Path(address).parent.rmdir()
 
 
@@ -227,6 +234,7 @@ def _serve(address: str, events: IO[str]) -> None:
         events.write("error " + text.replace("\n", "\\n") + "\n")
         events.flush()
         return
+    plan = in_executor(plan, address)
     gc.collect()
     gc.freeze()
     zygote = Zygote(plan, address, events)

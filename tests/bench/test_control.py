@@ -255,4 +255,4 @@ def test_experiments_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     ran.clear()
     control.bench(Effort.FULL)
     assert [name for name, _ in ran] == list(control.EXPERIMENTS)
-    assert set(POLICIES) == {"nephele", "static", "ds2", "mape", "threshold"}
+    assert set(POLICIES) == {"nephele", "static", "penstock", "ds2", "mape", "threshold"}

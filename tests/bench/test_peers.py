@@ -149,6 +149,28 @@ def test_contestants_take_turns_and_one_that_fails_is_told(tmp_path: Path) -> No
     assert list(scratch.iterdir()) == []
 
 
+class Counted(Contestant):
+    """Nothing ever arrives; how often it was asked."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.asked = place, 0
+
+    def take(self, asked: Asked, length: Length) -> tuple[Entries, Spent | None]:
+        self.asked += 1
+        return arrivals(Ledger(str(self.place))), None
+
+
+def test_whom_no_bar_speaks_of_has_one_turn(tmp_path: Path) -> None:
+    contestants = {name: Counted(tmp_path) for name in (OWN, "bytewax", "pathway")}
+    contest(contestants, replace(ONE, turns=3), Measured())
+    case_and_highest, first = 2, 1
+    assert {name: one.asked for name, one in contestants.items()} == {
+        OWN: first + 3 * case_and_highest,
+        "bytewax": first + 3 * case_and_highest,
+        "pathway": first + case_and_highest,
+    }
+
+
 def test_a_library_that_cannot_be_installed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho first >&2; echo no network >&2; exit 3\n")

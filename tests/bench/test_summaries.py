@@ -5,13 +5,11 @@ import pytest
 
 from penstock.bench import (
     boundary,
-    commit,
     commits,
     cpu,
     idle,
     latency,
     overhead,
-    state,
     switch,
     throughput,
 )
@@ -19,7 +17,6 @@ from penstock.bench.baselines import Rows
 from penstock.bench.harness import Result
 from penstock.bench.latency_summary import LatencySummary, middle_mean_ms
 from penstock.bench.windows import Window
-from penstock.testing import run
 from tests.testing.entries import entries
 
 
@@ -232,29 +229,3 @@ def test_commits_that_lose_or_never_come_fail() -> None:
     assert not verdicts(lossy)["items lost"]
     never = commits.summarise({"with": without, "without": without}, "30 s")
     assert not verdicts(never)["fewest gaps of a turn with commits"]
-
-
-def test_state_is_held_against_a_count_in_an_attribute() -> None:
-    def taken(declared_cpu_s: float, declared_items: int) -> Result:
-        kept = {"declared": [Window(1.0, 20_000, declared_cpu_s)], "attribute": [Window(1.0, 20_000, 0.1)]}
-        offered = {"declared": [Window(1.0, declared_items, 2.0)], "attribute": [Window(1.0, 500_000, 2.0)]}
-        return state.summarise({"kept": kept, "offered": offered})
-
-    assert taken(0.12, 310_000).ok
-    assert verdicts(taken(0.14, 310_000))["CPU per item, declared / attribute"] is False
-    assert verdicts(taken(0.12, 290_000))["items/s of the count in declared state"] is False
-
-
-def test_bytes_of_a_commit_follow_what_has_changed() -> None:
-    def of(bytes_of_100: int) -> Result:
-        sizes = {0: 0, 100: bytes_of_100, 1_000: 50_000, 10_000: 500_000, state.KEYS: 5_000_000}
-        return commit.summarise([commit.Committed(changed, 0.01, size) for changed, size in sizes.items()])
-
-    assert of(5_000).ok
-    assert verdicts(of(1_000))["bytes, 10,000 / 100 changed"] is False
-
-
-@pytest.mark.parametrize("contestant", state.CONTESTANTS)
-def test_both_counts_of_the_bench_are_the_same(contestant: str) -> None:
-    given = [state.made(0, index, 0) for index in (1, 2, 1, 1)]
-    assert run(state.flow(contestant, 1.0), {"items": given})["drop"] == [1, 1, 2, 3]

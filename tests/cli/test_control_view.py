@@ -5,12 +5,14 @@ import io
 from msgspec.structs import replace
 from rich.console import Console
 
-from penstock.cli.changes import decision_line
+from penstock.cli.changes import changed_settings, decision_line
 from penstock.cli.control_view import control_view
+from penstock.cli.decide_explain import explain_decision
 from penstock.control.decision_log import Entry
 from penstock.control.engine import Effect
 from penstock.control.loop import Cycle
 from penstock.policy.decision import Decision, Reason, Refusal
+from penstock.policy.keep import keep
 from penstock.stats.snapshot import decode_snapshot
 
 SNAPSHOT = {
@@ -127,3 +129,11 @@ def test_a_line_says_it_all() -> None:
         "quick 24.00 of 20 ms; work 2 -> 5 replicas, numbers->work 6.0 -> 2.5 ms; infeasible;"
         " not carried out: no boundary; rebalance: queues are too long"
     )
+
+
+def test_keys_that_are_divided_anew_are_a_change() -> None:
+    snapshot = decode_snapshot(SNAPSHOT)
+    tables = {"work": [(0, 99, 0), (100, 4095, 1)]}
+    decision = replace(keep(snapshot, "static", []), key_tables=tables)
+    assert changed_settings(snapshot, decision) == ["keys of work divided anew"]
+    assert "work: keys divided anew, in 2 spans of groups" in explain_decision(snapshot, decision)

@@ -51,9 +51,11 @@ def test_the_table_shows_tasks_and_latency_at_sinks() -> None:
 
 
 def test_the_table_tells_of_commits_by_marks() -> None:
-    commits = CommitTotals().voided().committed(7, time.monotonic() - 2, 41.7)
-    table = metrics_table(Metrics({}, {}, commits=commits), "running")
-    assert table.title == "running, 1 commits, the last 2.0 s ago, in 42 ms, 1 epochs void"
+    commits = CommitTotals().voided().committed(7, time.monotonic() - 2, 41.7, {"work": 2048})
+    table = metrics_table(Metrics({"work": TaskMetrics(2, 8)}, {}, commits=commits), "running")
+    assert table.title == "running, 1 commits, the last, epoch 7, 2.0 s ago, in 42 ms, 1 epochs void"
+    state = next(column for column in table.columns if column.header == "state")
+    assert [*state.cells] == ["2.0 KiB"]
     assert metrics_table(Metrics({}, {}, commits=CommitTotals()), "running").title == "running"
 
 

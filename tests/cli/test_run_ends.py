@@ -113,7 +113,7 @@ def test_sigterm_under_load_is_exit_code_0(place: Path) -> None:
     code, said = run.ended()
     assert code == 0
     assert "drained in" in said
-    assert "batch 0 is committed" in said
+    assert "commit 0 is the last" in said
     awaited(lambda: not run.left())
 
 

@@ -17,6 +17,7 @@ from penstock.flow.layers import lay_out
 from penstock.observe.progress import Status
 from penstock.observe.reported import Metrics, TaskMetrics
 from penstock.stats.snapshot import Snapshot
+from penstock.wire.divisions import Spans
 
 
 class OverFlow:
@@ -62,6 +63,7 @@ class OverFlow:
         lifetimes_ms: Mapping[str, float],
         chains: Sequence[Sequence[str]] | None = None,
         pools: Mapping[str, int] | None = None,
+        tables: Mapping[str, Spans] | None = None,
     ) -> float | None:
         """Never asked for."""
         raise NotImplementedError

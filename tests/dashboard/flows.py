@@ -12,7 +12,7 @@ from penstock.control.recording import Recorder
 from penstock.observe.reported import Reported
 from penstock.observe.view import View
 from penstock.policy.decision import Reason, Refusal
-from penstock.stats.snapshot import ExecutorStats, KeyGroupStats, QueueStats, Snapshot, TaskStats
+from penstock.stats.snapshot import CommitStats, ExecutorStats, KeyGroupStats, QueueStats, Snapshot, TaskStats
 from penstock.wire.orders import Switches
 from penstock.wire.routes import routes
 from tests.control.headers import header
@@ -50,6 +50,7 @@ def interval(number: int) -> Snapshot:
         backlog_total=40.0 + number,
         worker=["0"] * (1 + number),
         key_groups=[KeyGroupStats(group=77, processed=123.0)],
+        state_bytes=3_000_000.0 + number,
     )
     nasty = TaskStats(kind="sink", parallelism=1, processed_total=2.0)
     streams = [replace(seen.streams[0], queue=QueueStats(items=3)), seen.streams[1]]
@@ -64,6 +65,9 @@ def interval(number: int) -> Snapshot:
             ),
             "1": ExecutorStats(cores=2, slots_used=0),
         },
+        commits=CommitStats(
+            epoch=5 * (number + 1), age_s=0.25, took_ms=80.0 + number, committed=5, void=number // 2
+        ),
     )
 
 

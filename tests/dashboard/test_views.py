@@ -128,6 +128,22 @@ def test_commits_and_executors(page: Page) -> None:
     assert page.run("document.getElementById('cores').innerText") == "1 of 2 cores are used"
 
 
+def test_commits_by_marks_and_state(page: Page) -> None:
+    at(page, 3)
+    assert page.rows("#last-commit") == [["20", "250.00 ms", "83.00 ms", "20", "2", "0"]]
+    assert page.rows("#state") == [["work", "2.9 MiB", "–"]], (
+        "which groups are heavy is for those who signed in"
+    )
+    assert page.legend("Commits") == {
+        "time that the last one took": "83.00 ms",
+        "time since the last one": "250.00 ms",
+    }
+    assert page.legend("Epochs void, and rollbacks") == {"void": "1", "rollbacks": "0"}
+    assert page.legend("State in the last commit") == {"work": "2.9 MiB"}
+    at(page, 0)
+    assert page.rows("#last-commit") == [["5", "250.00 ms", "80.00 ms", "5", "0", "0"]]
+
+
 def test_a_page_for_every_task(page: Page) -> None:
     at(page, 3)
     page.run(
@@ -139,6 +155,7 @@ def test_a_page_for_every_task(page: Page) -> None:
     assert figures["busy: average replica"] == "80.0 %"
     assert figures["wait in the queue"] == "10.00 ms"
     assert figures["items that wait"] == "43"
+    assert figures["state in the last commit"] == "2.9 MiB"
     assert "lag" not in figures, "it is no source"
     assert page.legend("Items that wait") == {"before it": "43"}
     assert page.legend("Latency") == {"service": "1.00 ms", "queue": "10.00 ms"}

@@ -1,13 +1,12 @@
 """State that is committed at boundaries: crashes, replays, other numbers of replicas, damage."""
 
 import contextlib
-import copy
 import operator
-import pickle
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,15 +16,19 @@ from penstock import state
 from penstock.epochs.boundary import KEEP, Place, begin, epoch_of, read_parts, state_at
 from penstock.epochs.errors import LogError
 from penstock.epochs.migration import Asked
-from penstock.epochs.state import NotPicklableError
-from penstock.epochs.storage import Disk, LocalStorage, Storage, SystemDisk
+from penstock.epochs.portions import NotPicklableError
+from penstock.epochs.renaming_storage import RenamingStorage
+from penstock.epochs.storage import LocalStorage, Storage, SystemDisk
 from penstock.flow.graph import Graph
+from penstock.wire.divisions import Division
 from penstock.wire.keys import key_group, owner
+from penstock.worker import state_keeper
 from penstock.worker.context import Context
 from penstock.worker.outbox import Outbox
 from penstock.worker.state_keeper import Keeper, MarkKeeper, StateKeeper
 from penstock.worker.state_store import StateStore, store_of
 from tests.epochs.crashing_disk import LOSSES, Crash, CrashingDisk
+from tests.epochs.crashing_files import CUTS, CrashingFiles
 
 
 class Items:
@@ -85,16 +88,16 @@ class Replica:
         self.body = Counts()
         self.work = store.bind(self.body)
         kind = MarkKeeper if place.marks else StateKeeper
-        self.keeper: Keeper = kind(place, store, "counts", number, replicas, storage=storage)
+        self.keeper: Keeper = kind(place, store, "counts", number, Division(replicas), storage=storage)
         self.keeper.restore(batch)
 
 
 class World:
     """A flow on one checkpoint, with an oracle of what is committed."""
 
-    def __init__(self, root: Path, disk: Disk | None = None) -> None:
+    def __init__(self, root: Path, storage: Storage | None = None) -> None:
         self.root = root
-        self.storage = LocalStorage(root, disk or Quick())
+        self.storage = storage or LocalStorage(root, Quick())
         self.batch = 0
         self.committed: tuple[Counter[int], int] = (Counter(), 0)
         self.start(1)
@@ -130,7 +133,7 @@ class World:
         for number, replica in enumerate(self.replicas):
             assert isinstance(replica.keeper, StateKeeper)
             replica.keeper = StateKeeper(
-                self.place, replica.store, "counts", number, replicas, replica.keeper, self.storage
+                self.place, replica.store, "counts", number, Division(replicas), replica.keeper, self.storage
             )
             replica.keeper.restore(self.batch)
         added = range(len(kept), replicas)
@@ -139,10 +142,10 @@ class World:
     def check(self) -> None:
         found: Counter[int] = Counter()
         for replica in self.replicas:
-            for change in copy.copy(replica.store._state).everything():
-                name, key = pickle.loads(change.key)
-                if name == "seen" and change.value is not None:
-                    found[key] = pickle.loads(change.value)
+            for entry, count in replica.store._state.items():
+                name, key = cast("tuple[str, int]", entry)
+                if name == "seen":
+                    found[key] = count
         assert found == self.seen
         assert sum(replica.store.of_replica("total") for replica in self.replicas) == self.total
 
@@ -205,6 +208,30 @@ def test_files_do_not_pile_up(tmp_path: Path) -> None:
         world.start(3)
     assert len(storage.names("state")) <= 16
     assert len(storage.names("log")) <= 2
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_a_worker_on_a_machine_without_the_checkpoint_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marks: bool
+) -> None:
+    monkeypatch.setattr(state_keeper, "_SEEN_WITHIN_S", 0.0)
+    place = msgspec.structs.replace(World(tmp_path / "driver").place, marks=marks)
+    with pytest.raises(LogError, match=r"is not what the driver has there; give a checkpoint that all"):
+        Replica(LocalStorage(tmp_path / "worker"), place, 0, 1, 0)
+
+
+def test_a_worker_that_sees_names_late_takes_no_older_state(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.take(4)
+    world.end_batch(is_committed=True)
+    world.end_batch(is_committed=True)
+    late = tmp_path / "parts" / "000000000002-00000-counts"
+    late.rename(tmp_path / "late")
+    with pytest.raises(LogError, match='no part of task "counts" of epoch 2 is seen in'):
+        world.replace(0)
+    (tmp_path / "late").rename(late)
+    world.replace(0)
+    world.check()
 
 
 def test_timers_are_part_of_it(tmp_path: Path) -> None:
@@ -289,15 +316,18 @@ def lived(world: World) -> None:
     world.end_batch(is_committed=True)
 
 
-def begun(world: World, disk: Disk) -> World:
+ROOT = Path("/c/epochs")
+
+
+def begun(world: World, storage: Storage) -> World:
     """Made here, so that there is something to look at if it crashes in the first start."""
-    world.__init__(Path("/c/epochs"), disk)  # type: ignore[misc]
+    world.__init__(ROOT, storage)  # type: ignore[misc]
     return world
 
 
 def test_a_crash_at_any_file_operation_leaves_the_newest_commit_whole() -> None:
     counting = CrashingDisk()
-    lived(World(Path("/c/epochs"), counting))
+    lived(World(ROOT, LocalStorage(ROOT, counting)))
     for at in range(1, counting.calls + 1):
 
         def crash(number: int, at: int = at) -> None:
@@ -307,10 +337,23 @@ def test_a_crash_at_any_file_operation_leaves_the_newest_commit_whole() -> None:
         disk = CrashingDisk(crash)
         world = World.__new__(World)
         with pytest.raises(Crash):
-            lived(begun(world, disk))
+            lived(begun(world, LocalStorage(ROOT, disk)))
         disk.crash(LOSSES[at % len(LOSSES)])
         world.storage = LocalStorage(world.root, disk)  # what a process remembers went with it
         world.start(1)  # compares all of it with the oracle
+
+
+def test_a_crash_at_any_operation_of_a_file_system_elsewhere_does_so_too() -> None:
+    counting = CrashingFiles()
+    lived(World(ROOT, RenamingStorage(counting)))
+    for at in range(1, counting.calls + 1):
+        files = CrashingFiles()
+        files.crash_at, files.cut = at, CUTS[at % len(CUTS)]
+        world = World.__new__(World)
+        with pytest.raises(Crash):
+            lived(begun(world, RenamingStorage(files)))
+        files.crash_at = 0
+        world.start(1)
 
 
 def test_parts_that_are_gone_are_no_older_state(tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ from penstock.epochs import log as log_module
 from penstock.epochs.entries import Entry, encode_entry
 from penstock.epochs.errors import LogError, SupersededError
 from penstock.epochs.log import Log, indices, name_of, newest_index, read_entry
+from penstock.epochs.renaming_storage import RenamingStorage
 from penstock.epochs.retention import collect, missing
 from penstock.epochs.state import KeyedState
 from penstock.epochs.state_files import restore, write_changes
 from penstock.epochs.storage import Disk, LocalStorage, Storage
 from penstock.testing.storage import MemoryStorage
 from tests.epochs.crashing_disk import LOSSES, Crash, CrashingDisk
+from tests.epochs.crashing_files import CUTS, CrashingFiles
 
 ROOT = Path("/checkpoint")
 
@@ -70,6 +72,15 @@ def calls_of(action: Callable[[Storage], None]) -> int:
     return disk.calls
 
 
+def check_after_a_crash(storage: Storage, told: list[str], where: object) -> None:
+    """Another driver goes on, and nothing is lost that was told."""
+    drive(storage, told, "b", 1)
+    known = history(storage)
+    # One more than was told may be there: its create was interrupted behind its link.
+    attempted = [f"a{number}" for number in range(3)]
+    assert known[:-1] in (told[:-1], attempted[: len(told)]), where
+
+
 def crash_everywhere(make: Callable[[CrashingDisk], Disk]) -> None:
     """A crash before every call of a driver's life in turn, and with every loss; then another driver."""
     for at in range(1, calls_of(lambda storage: drive(storage, [], "a")) + 1):
@@ -84,12 +95,7 @@ def crash_everywhere(make: Callable[[CrashingDisk], Disk]) -> None:
             with pytest.raises(Crash):
                 drive(LocalStorage(ROOT, make(disk)), told, "a")
             disk.crash(loss)
-            storage = LocalStorage(ROOT, disk)
-            drive(storage, told, "b", 1)
-            known = history(storage)
-            # One more than was told may be there: its create was interrupted behind its link.
-            attempted = [f"a{number}" for number in range(3)]
-            assert known[:-1] in (told[:-1], attempted[: len(told)]), (at, loss)
+            check_after_a_crash(LocalStorage(ROOT, disk), told, (at, loss))
 
 
 def test_a_crash_at_every_call_loses_nothing_that_was_told() -> None:
@@ -125,27 +131,82 @@ def test_it_breaks_without_the_sync_of_the_directory() -> None:
         crash_everywhere(WithoutNameSync)
 
 
-def two_drivers(make: Callable[[CrashingDisk], Disk], commits: int) -> None:
+def elsewhere_crash_everywhere(make: Callable[[CrashingFiles], Storage] = RenamingStorage) -> None:
+    """The same on a file system that renames."""
+    whole = CrashingFiles()
+    drive(make(whole), [], "a")
+    for at in range(1, whole.calls + 1):
+        for cut in CUTS:
+            told: list[str] = []
+            files = CrashingFiles()
+            files.crash_at, files.cut = at, cut
+            with pytest.raises(Crash):
+                drive(make(files), told, "a")
+            files.crash_at = 0
+            check_after_a_crash(make(files), told, (at, cut))
+
+
+def test_a_crash_at_every_call_of_a_file_system_elsewhere_loses_nothing_that_was_told() -> None:
+    elsewhere_crash_everywhere()
+
+
+class InPlace(RenamingStorage):
+    """Writes where others read."""
+
+    def create(self, name: str, content: bytes) -> bool:
+        if self._files.read(name) is not None:
+            return False
+        self._files.write_new(name, content)
+        return True
+
+
+def test_it_breaks_if_files_are_written_in_place() -> None:
+    with pytest.raises(LogError, match=r"cut off|beginning is damaged"):
+        elsewhere_crash_everywhere(InPlace)
+
+
+Disks = CrashingDisk | CrashingFiles
+
+
+def local(disk: Disks) -> Storage:
+    assert isinstance(disk, CrashingDisk)
+    return LocalStorage(ROOT, disk)
+
+
+def elsewhere(disk: Disks) -> Storage:
+    assert isinstance(disk, CrashingFiles)
+    return RenamingStorage(disk)
+
+
+PLACES = [
+    pytest.param(CrashingDisk, local, id="here"),
+    pytest.param(CrashingFiles, elsewhere, id="elsewhere"),
+]
+
+
+def two_drivers(made: Callable[[], Disks], storage_on: Callable[[Disks], Storage], commits: int) -> None:
     """Before every call of a driver another begins and commits; the first goes on then, then the other."""
-    for at in range(1, calls_of(lambda storage: drive(storage, [], "a")) + 1):
+    counted = made()
+    drive(storage_on(counted), [], "a")
+    for at in range(1, counted.calls + 1):
         told: list[str] = []
         others: list[Log] = []
-        disk = CrashingDisk()
+        disk = made()
 
         def other(
             number: int,
             at: int = at,
-            disk: CrashingDisk = disk,
+            disk: Disks = disk,
             told: list[str] = told,
             others: list[Log] = others,
         ) -> None:
             if number == at:
                 disk.before = lambda number: None
-                others.append(Log.begin(LocalStorage(ROOT, make(disk))))
+                others.append(Log.begin(storage_on(disk)))
                 go_on(others[0], told, "b", commits)
 
         disk.before = other
-        storage = LocalStorage(ROOT, make(disk))
+        storage = storage_on(disk)
         # Fenced off, or its unfinished file was swept:
         with contextlib.suppress(SupersededError, FileNotFoundError):
             drive(storage, told, "a")
@@ -156,25 +217,35 @@ def two_drivers(make: Callable[[CrashingDisk], Disk], commits: int) -> None:
         assert len(history(storage)) <= len(told) + 1
 
 
+@pytest.mark.parametrize(("made", "storage_on"), PLACES)
 @pytest.mark.parametrize("commits", [0, 1, 4])
-def test_of_two_drivers_one_ends_and_nothing_told_is_lost(commits: int) -> None:
-    two_drivers(lambda disk: disk, commits)
+def test_of_two_drivers_one_ends_and_nothing_told_is_lost(
+    made: Callable[[], Disks], storage_on: Callable[[Disks], Storage], commits: int
+) -> None:
+    two_drivers(made, storage_on, commits)
 
 
-class Overwriting(WithoutContentSync):
+class Overwriting(CrashingDisk):
     """A rename that replaces what is there, in place of an exclusive link."""
-
-    def sync(self, path: Path) -> None:
-        CrashingDisk.sync(self, path)
 
     def link(self, source: Path, target: Path) -> None:
         self._names.pop(target, None)
         super().link(source, target)
 
 
-def test_two_drivers_break_it_if_creating_is_not_exclusive() -> None:
+class OverwritingElsewhere(CrashingFiles):
+    """Object stores do that."""
+
+    def takes(self, target: str) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(("made", "storage_on"), [(Overwriting, local), (OverwritingElsewhere, elsewhere)])
+def test_two_drivers_break_it_if_creating_is_not_exclusive(
+    made: Callable[[], Disks], storage_on: Callable[[Disks], Storage]
+) -> None:
     with pytest.raises((AssertionError, LogError)):
-        two_drivers(Overwriting, 0)
+        two_drivers(made, storage_on, 0)
 
 
 def test_a_driver_that_slept_is_not_deceived_by_a_name_that_garbage_collection_freed() -> None:

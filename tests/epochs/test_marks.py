@@ -1,9 +1,8 @@
 """State that is committed by epoch marks, without processes: void epochs, crashes, other replicas."""
 
-import copy
-import pickle
 from collections import Counter
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.epochs.boundary import begin
 from penstock.epochs.commits import commits_of
+from penstock.epochs.entries import StateFile
 from penstock.epochs.errors import LogError, SupersededError
 from penstock.epochs.log import newest_entry
 from penstock.epochs.looking import look
@@ -19,8 +19,9 @@ from penstock.epochs.migration import Asked
 from penstock.epochs.reports import Done, Epochs, Marked
 from penstock.epochs.retention import collect
 from penstock.epochs.storage import Disk, LocalStorage
-from penstock.wire.keys import key_group, owner
+from penstock.wire.keys import KEY_GROUPS, key_group, owner
 from penstock.wire.orders import Position
+from penstock.worker.state_keeper import _SLICES
 from tests.epochs.crashing_disk import LOSSES, Crash, CrashingDisk
 from tests.epochs.test_boundary import Quick, Replica, World
 
@@ -92,13 +93,12 @@ class Flow:
         found: Counter[int] = Counter()
         total = 0
         for replica in self.replicas:
-            for change in copy.copy(replica.store._state).everything():
-                name, key = pickle.loads(change.key)
-                assert change.value is not None
+            for entry, value in replica.store._state.items():
+                name, key = cast("tuple[str, int]", entry)
                 if name == "seen":
-                    found[key] = pickle.loads(change.value)
+                    found[key] = value
                 elif name == "total":
-                    total += pickle.loads(change.value)
+                    total += value
         assert found == +seen
         assert total == len(self.items)
 
@@ -127,6 +127,28 @@ def test_a_start_finds_what_the_newest_entry_has(
             flow.rescale(value)
         flow.check()
     flow.start(2)
+
+
+def test_a_base_comes_in_slices_and_old_files_go(tmp_path: Path) -> None:
+    flow = Flow(tmp_path)
+    written: list[list[StateFile]] = []
+    for number in range(60):
+        for item in range(number * 5, number * 5 + 25):
+            flow.take(item % 300)
+        before = {file.name for file in flow.log.entry.files}
+        flow.mark(valid=number % 10 != 9)
+        written.append([file for file in flow.epochs.newest.files if file.name not in before])
+        assert len(flow.epochs.newest.files) < 60, "what has a newer base is not named any more"
+    first, *others = (file for files in written for file in files if file.kind == "base")
+    assert _groups(first) == KEY_GROUPS + 1
+    assert len(others) > 2 * _SLICES
+    assert all(_groups(file) <= KEY_GROUPS // _SLICES + 1 for file in others)
+    flow.start(2)
+    flow.start(1)
+
+
+def _groups(file: StateFile) -> int:
+    return sum(last - first + 1 for first, last in file.groups)
 
 
 def lived(flow: Flow) -> None:

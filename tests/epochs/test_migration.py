@@ -12,10 +12,11 @@ from penstock.epochs.boundary import Place, begin, epoch_of
 from penstock.epochs.errors import LogError
 from penstock.epochs.looking import look
 from penstock.epochs.migration import Asked, forms_of
-from penstock.epochs.state import NotReadableError
+from penstock.epochs.portions import NotReadableError
 from penstock.epochs.storage import LocalStorage
 from penstock.flow.errors import FlowError
 from penstock.state import StateError, declared
+from penstock.wire.divisions import Division
 from penstock.worker.context import Context
 from penstock.worker.outbox import Outbox
 from penstock.worker.state_keeper import StateKeeper
@@ -68,7 +69,7 @@ class Running:
         self.store: StateStore = store
         self.body = body()
         self.work = store.bind(self.body)
-        self.keeper = StateKeeper(self.place, store, name, 0, 1, storage=storage)
+        self.keeper = StateKeeper(self.place, store, name, 0, Division(1), storage=storage)
         self.keeper.restore(batch)
 
     def commit(self, *items: int) -> None:

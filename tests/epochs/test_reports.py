@@ -42,6 +42,7 @@ def epochs_of(*reports: Done) -> Epochs:
 def test_an_epoch_is_over_when_every_replica_of_every_pool_has_reported() -> None:
     epochs = epochs_of(read(7, 20), counted(7, 0))
     assert epochs.verdict(7) is None
+    assert (epochs.missing(7), epochs.missing(8)) == (1, 3)
     epochs.hear(counted(7, 1))
     epochs.hear(counted(7, 1))
     assert epochs.verdict(7) is True
@@ -53,7 +54,9 @@ def test_an_epoch_is_over_when_every_replica_of_every_pool_has_reported() -> Non
 
 
 def test_no_report_of_a_task_is_not_enough() -> None:
-    assert epochs_of(counted(7, 0), counted(7, 1)).verdict(7) is None
+    epochs = epochs_of(counted(7, 0), counted(7, 1))
+    assert epochs.verdict(7) is None
+    assert epochs.missing(7) == 1, "nobody knows how many"
 
 
 def test_files_of_a_void_epoch_are_in_the_next_entry() -> None:

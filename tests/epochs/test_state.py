@@ -5,15 +5,18 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from penstock.epochs.errors import LogError
-from penstock.epochs.state import Change, Handed, Key, KeyedState, NotOwnedError
+from penstock.epochs.portions import Key, Portion
+from penstock.epochs.state import Handed, KeyedState, NotOwnedError
 from penstock.epochs.state_files import compact, read_changes, restore, with_base, write_changes
 from penstock.epochs.tables import even_table, table_of
+from penstock.state import Touched
 from penstock.testing.storage import MemoryStorage
 
 if TYPE_CHECKING:
@@ -205,7 +208,7 @@ class OnlyPutsCount(KeyedState):
     """What is read is not taken for changed."""
 
     def get(self, key: Key, default: Any = None) -> Any:
-        touched = {group: set(keys) for group, keys in self._touched.items()}
+        touched = {at: Touched({**some.values}, [*some.groups]) for at, some in self._touched.items()}
         value = super().get(key, default)
         self._touched = touched
         return value
@@ -215,7 +218,7 @@ class NoTombstones(KeyedState):
     """A key that is gone is in no file."""
 
     def take_changes(self) -> Any:
-        return [change for change in super().take_changes() if change.value is not None]
+        return [portion for portion in super().take_changes() if portion.values is not None]
 
 
 class ForgetsChanged(KeyedState):
@@ -229,18 +232,18 @@ class ForgetsChanged(KeyedState):
 class UndoesNothing(KeyedState):
     """An item that fails leaves its traces."""
 
-    def _touch(self, key: Key) -> dict[Key, Any]:
+    def _touch(self, key: Key) -> tuple[int, dict[Key, Any]]:
         self._before = None if self._before is None else {}
-        values = super()._touch(key)
+        found = super()._touch(key)
         self._before = None if self._before is None else {}
-        return values
+        return found
 
 
 class EndsAreForgotten(KeyedState):
     """Files have values without their ends."""
 
-    def apply(self, changes: Iterable[Change]) -> None:
-        super().apply(Change(change.group, change.key, change.value) for change in changes)
+    def apply(self, portions: Iterable[Portion]) -> None:
+        super().apply(msgspec.structs.replace(portion, until=None) for portion in portions)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from penstock.apps import primetest as primetest_app
 from penstock.cli.main import app
 from penstock.evaluation import primetest, progress
 from penstock.evaluation.document import part_in, recording_of, write_document
@@ -53,7 +54,7 @@ def test_the_command_names_a_run_that_failed(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.spark
 def test_primetest_for_a_few_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "warm_up", lambda: None)
-    monkeypatch.setattr(primetest, "PROFILE", ((5, 0.1),))
+    monkeypatch.setattr(primetest_app, "SHORT", ((5.0, 0.1),))
     monkeypatch.setattr(primetest, "POLICIES", ("ds2",))
     monkeypatch.setattr(primetest, "VARIANTS", primetest.VARIANTS[:1])
     progress.run_trials(primetest.trials(), tmp_path, Console(quiet=True))

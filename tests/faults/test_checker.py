@@ -22,10 +22,25 @@ def test_a_lost_item_is_seen() -> None:
 
 def test_what_was_committed_must_not_come_again() -> None:
     seen = of([0, 1, 2, 3, 2, 3, 4])
-    assert checker.twice_though_committed(seen, {0: 2}) == 0
-    assert checker.twice_though_committed(seen, {0: 3}) == 1
-    assert checker.twice_though_committed(seen, {1: 100}) == 0
-    assert checker.twice_though_committed(seen, {}) == 0
+    assert checker.twice_though_committed(seen, {0: 2}, 0) == 0
+    assert checker.twice_though_committed(seen, {0: 3}, 0) == 1
+    assert checker.twice_though_committed(seen, {1: 100}, 0) == 0
+    assert checker.twice_though_committed(seen, {}, 0) == 0
+
+
+def test_what_came_twice_before_it_was_committed_did_not_come_again() -> None:
+    seen = entries((0, index, 0, arrived_ns, 0) for arrived_ns, index in enumerate([0, 1, 1, 0, 0, 1]))
+    committed = {0: 2}
+    assert [checker.twice_though_committed(seen, committed, noted_ns) for noted_ns in range(7)] == [
+        *(4, 4, 4, 3, 2, 1, 0)
+    ]
+
+
+def test_order_holds_for_each_key() -> None:
+    passed = [(0, 1, 0, 30, 0), (0, 0, 0, 40, 0), (0, 2, 0, 50, 0)]
+    assert checker.reordered_of_a_key(entries(passed), 2) == 0, "0 and 1 are other keys"
+    assert checker.reordered_of_a_key(entries(passed), 1) == 1
+    assert checker.reordered_of_a_key(entries(passed[::-1]), 1) == 1, "files are read in any order"
 
 
 def test_order_holds_by_the_way_that_items_took() -> None:

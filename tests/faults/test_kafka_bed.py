@@ -41,7 +41,7 @@ def test_what_is_missing_is_lost() -> None:
 def test_copies_count_if_a_commit_had_covered_them() -> None:
     entries = entries_of([record(number) for number in (0, 3, 3, 6, 6, 1)])
     assert entries.duplicated() == 2
-    assert checker.twice_though_committed(entries, {0: 2, 1: 1, 2: 0}) == 1
+    assert checker.twice_though_committed(entries, {0: 2, 1: 1, 2: 0}, 0) == 1
 
 
 def test_a_copy_with_another_id_and_an_id_of_two_records_are_seen() -> None:

@@ -5,6 +5,7 @@ import functools
 from hypothesis import given
 
 from penstock.flow import Flow, elastic, spark_conf
+from penstock.flow.commits import commits_in_words
 from penstock.flow.layers import lay_out, max_slots
 from penstock.flow.stateful import UNDECLARED
 from tests.flow.random_flows import Partitioned, Splitter, alone, flows, ignore
@@ -67,6 +68,9 @@ def test_in_full() -> None:
         "  kept by policy nephele (default)",
         "  c1 (default name): mean (default) of at most 20 ms in any 5 s (default)"
         " over numbers->test, test, test->Splitter",
+        "",
+        "commits",
+        *(f"  {line}" for line in commits_in_words(flow.graph())),
         "",
         "state",
         f"  {UNDECLARED}",

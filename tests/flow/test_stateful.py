@@ -122,10 +122,8 @@ def test_a_value_per_replica_needs_no_keys_and_a_process_of_its_own() -> None:
 def test_explain_says_what_is_declared_and_what_is_lost() -> None:
     said = declared(Counting, name="count").explain()
     assert "; state seen (value, 1 h to live)" in said
-    assert 'state of task "count" (seen) is committed with every batch: if a worker ends' in said
-    assert (
-        "on a cluster, or with a checkpoint that is not on this machine, it is in the memory of its" in said
-    )
+    assert 'state of task "count" (seen) is in every commit: if a worker ends' in said
+    assert "with a checkpoint in an object store (s3a:, gs:, abfs:), or on a cluster without" in said
     assert "what a task keeps in attributes that it does not declare" not in said
 
 
@@ -150,12 +148,14 @@ def test_replicas_must_stay_where_their_state_cannot_move() -> None:
     flow.source(NUMBERS, name="numbers").task(Summing, name="sum", parallelism=several).sink(print)
     with pytest.raises(penstock.FlowError, match=r'task "sum" .* receives nothing by key'):
         refuse_moving_state(flow.graph(), committed=True)
+    refuse_moving_state(flow.graph(), committed=True, by_marks=True)
 
 
 def test_what_no_commit_has_is_told() -> None:
     graph = declared(Counting, name="count").graph()
-    (words,) = what_is_lost(graph)
+    (words,) = what_is_lost(graph, "it is an object store")
     assert words.startswith('state of task "count" (seen) is in the memory of its workers and in no commit')
+    assert words.endswith("when the flow is started again: it is an object store")
 
 
 def test_state_depends_on_all_that_is_upstream() -> None:
@@ -172,7 +172,7 @@ def test_output_of_transactional_sinks_depends_on_all_that_is_upstream_where_com
     numbers.map(abs, name="shown").sink(penstock.jsonl("here"), name="files")
     others.map(abs, name="aside").sink(print)
     graph = flow.graph()
-    assert exact_tasks(graph, marks=True) == ["numbers", "shown", "files"]
+    assert exact_tasks(graph, by_marks=True) == ["numbers", "shown", "files"]
     assert exact_tasks(graph) == []
 
 
@@ -184,7 +184,7 @@ def test_explain_says_how_often_output_is_there() -> None:
     numbers.sink(print)
     numbers.sink(penstock.to_kafka("topic", servers="localhost:9"), name="topic")
     said = flow.explain()
-    assert '  sink "files" has every item exactly once with marks=True, else at least once\n' in said
+    assert '  sink "files" has every item exactly once where commits are marks, else at least once\n' in said
     assert '  sink "once" has every item exactly once\n' in said
     assert '  sink "print" is given every item at least once, with the same id each time\n' in said
     assert '  sink "topic" is given every item at least once, with the same id each time\n' in said

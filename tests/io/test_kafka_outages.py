@@ -5,10 +5,12 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import penstock
+from penstock.io import kafka_sink
 from penstock.io.protocol import DeliveryError, SourceClock
 from penstock.testing import KafkaBroker
 from tests.io.sink_context import FakeContext
@@ -132,4 +134,28 @@ def test_a_broker_that_stays_away_is_told_in_the_end(own_broker: KafkaBroker) ->
     own_broker.kill()
     sink.write(b"in vain")
     with pytest.raises(DeliveryError, match=rf'did not take a record for topic "{topic}" in time'):
+        sink.flush()
+
+
+class Silent:
+    """A producer that never hears of what it was given; a real one did that once, and nobody knows when."""
+
+    def poll(self, _timeout_s: float) -> None:
+        """Nothing."""
+
+    def flush(self, timeout_s: float) -> None:
+        time.sleep(timeout_s)
+
+    def produce(self, *_: Any, **__: Any) -> None:
+        """Taken, and never heard of again."""
+
+
+def test_a_client_that_says_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_sink, "_GRACE_S", 0.1)
+    sink = penstock.to_kafka("topic", servers="nobody:9092", config={"message.timeout.ms": 100})
+    monkeypatch.setattr(kafka_sink, "new_client", lambda *_: Silent())
+    monkeypatch.setattr(kafka_sink, "check_topic", lambda *_: None)
+    sink.open(FakeContext())
+    sink.write(b"in vain")
+    with pytest.raises(DeliveryError, match="neither taken nor refused 1 records"):
         sink.flush()

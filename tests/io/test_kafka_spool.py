@@ -98,13 +98,16 @@ def test_what_encoders_give_is_made_bytes_or_refused(tmp_path: Path) -> None:
 def test_without_marks_it_is_refused_before_anything_runs() -> None:
     flow = Flow("exact")
     flow.source(Partitioned(1), name="numbers").sink(sink(), name="kafka")
-    assert 'sink "kafka" has every item exactly once, and needs marks=True' in flow.explain()
-    words = 'sink "kafka" of flow "exact" has exactly_once=True, which needs commits by epoch marks'
+    assert (
+        'sink "kafka" has every item exactly once, and needs a checkpoint where commits are marks'
+        in flow.explain()
+    )
+    words = 'sink "kafka" of flow "exact" has exactly_once=True, which needs commits that are marks, and here'
     with pytest.raises(FlowError, match=words):
-        refuse_without_marks(flow.graph())
+        refuse_without_marks(flow.graph(), "there is no checkpoint")
     with pytest.raises(FlowError, match=words):
         penstock.run(flow)
-    with pytest.raises(KafkaError, match='sink "kafka": exactly_once=True needs commits by epoch marks'):
+    with pytest.raises(KafkaError, match='sink "kafka": exactly_once=True needs commits that are marks'):
         sink().open(FakeContext("kafka"))
     assert isinstance(sink(), ConnectedSink)
     assert not isinstance(sink(), LateSink)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from prometheus_client.metrics_core import Metric
 
 from penstock.observe.prometheus import FlowCollector
-from penstock.observe.reported import Metrics
+from penstock.observe.reported import CommitTotals, Metrics
 from penstock.stats.snapshot import QueueStats, Snapshot
 from penstock.wire.reports import ShuffleHeld
 from tests.dashboard.flows import WatchedJob, interval
@@ -33,10 +33,12 @@ class Collector(FlowCollector):
 
 
 class Job(WatchedJob):
-    """Its executor holds something, and has refused somebody."""
+    """Its executor holds something, and has refused somebody; it has commits by epoch marks."""
 
     def metrics(self) -> Metrics:
-        return dataclasses.replace(super().metrics(), shuffle={"0": ShuffleHeld(900, 1000)}, refused={"0": 1})
+        commits = CommitTotals().committed(7, now_s=1.0, took_ms=90.0, state_bytes={})
+        held = {"0": ShuffleHeld(900, 1000)}
+        return dataclasses.replace(super().metrics(), shuffle=held, refused={"0": 1}, commits=commits)
 
 
 def families() -> list[Metric]:

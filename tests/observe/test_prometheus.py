@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from penstock.observe.prometheus import measured, totals
 from penstock.observe.reported import CommitTotals, Metrics
-from penstock.stats.snapshot import ConstraintSpec, Snapshot, TaskStats
+from penstock.stats.snapshot import ConstraintSpec, KeyGroupStats, Snapshot, TaskStats
 
 
 def constraint_metrics(constraint: ConstraintSpec) -> dict[str, float]:
@@ -62,12 +62,28 @@ def test_commits_by_marks_are_counted_and_the_last_one_is_told() -> None:
         "penstock_commits_total": 0,
         "penstock_epochs_void_total": 0,
     }
-    commits = CommitTotals().voided().committed(7, time.monotonic() - 2, 40.0)
+    commits = CommitTotals().voided().committed(7, time.monotonic() - 2, 40.0, {})
     found = said(Metrics({}, {}, commits=commits))
     age_s = found.pop("penstock_commit_age_seconds")
     assert 2 <= age_s < 10
     assert found == {
         "penstock_commits_total": 1,
         "penstock_epochs_void_total": 1,
+        "penstock_commit_epoch": 7,
         "penstock_commit_duration_seconds": 0.04,
     }
+
+
+def test_state_and_the_heaviest_group_of_keys_are_told_where_they_are_known() -> None:
+    groups = [KeyGroupStats(group=3, processed=30.0), KeyGroupStats(group=9, processed=10.0)]
+    tasks = {
+        "count": TaskStats(kind="task", parallelism=1, state_bytes=4096, key_groups=groups),
+        "out": TaskStats(kind="sink", parallelism=1),
+    }
+    samples = [
+        sample for family in measured(Snapshot(interval_s=1, tasks=tasks)) for sample in family.samples
+    ]
+    found = {(one.name, one.labels["task"]): one.value for one in samples if "task" in one.labels}
+    assert found["penstock_task_state_bytes", "count"] == 4096
+    assert found["penstock_task_heaviest_group_ratio", "count"] == 0.75
+    assert not [name for name, task in found if task == "out" and ("state" in name or "group" in name)]

@@ -15,18 +15,19 @@ from penstock.control.status import FlowStatus
 from penstock.durations import Duration, milliseconds, seconds
 from penstock.flow.layers import Layout, lay_out
 from penstock.observe.progress import Status
-from penstock.observe.reported import Metrics, TaskMetrics
+from penstock.observe.reported import CommitTotals, Metrics, TaskMetrics
 from penstock.operate.commands import Commands
 from penstock.operate.protocol import Greeting
 from penstock.operate.server import Server
 from penstock.stats.sketch import Sketch
+from penstock.wire.divisions import Spans
 
 
 @dataclass(frozen=True)
 class FakeDrained:
     """Ten items."""
 
-    batch: int | None
+    commit: int | None
     items: Mapping[str, int]
     took_s: float
 
@@ -83,6 +84,7 @@ class FakeJob:
         self.paused: set[str] = set()
         self.adapted: list[Mapping[str, int] | None] = []
         self.logged: list[Entry] = []
+        self.commits: CommitTotals | None = None
         self.problem: Exception | None = None
         self.stop_timeout_s: float | None = None
         self.when_stopped: Callable[[], None] = lambda: None
@@ -95,7 +97,7 @@ class FakeJob:
         tasks["numbers"].lag_items = self.lag_items
         latency = Sketch()
         latency.add(2.0)
-        return Metrics(tasks, {"out": latency})
+        return Metrics(tasks, {"out": latency}, commits=self.commits)
 
     def lifetimes_ms(self) -> dict[str, float]:
         """Of now."""
@@ -107,6 +109,7 @@ class FakeJob:
         lifetimes_ms: Mapping[str, float],
         chains: Sequence[Sequence[str]] | None = None,
         pools: Mapping[str, int] | None = None,
+        tables: Mapping[str, Spans] | None = None,
     ) -> float | None:
         """Obeys, unless it has a problem."""
         if self.problem is not None:

@@ -148,7 +148,7 @@ def test_a_source_is_paused_and_resumed() -> None:
 def test_stop_drains_within_the_time_given() -> None:
     job = FakeJob()
     assert Commands(job).answer(Stop(timeout_s=7)) == Stopped(
-        words="drained: ten items", batch=4, items={"work": 10}, took_s=0.5
+        words="drained: ten items", commit=4, items={"work": 10}, took_s=0.5
     )
     assert job.stop_timeout_s == 7
 

@@ -21,6 +21,7 @@ def test_every_kind_of_change() -> None:
     ]
     assert said(decision(chains=[["work", "sink"]])) == [(5, "chain", "chains: work + sink")]
     assert said(decision(chains=[["work"], ["sink"]])) == said(decision(chains=[["work"]])) == []
+    assert said(decision(key_tables={"work": [(0, 4095, 1)]})) == [(5, "keys", "work: keys divided anew")]
     refused = Refusal(guard="cool_down", task="work", before=2, after=3, why="too soon")
     assert said(decision(refused=[refused])) == [(5, "refused", "work: held back by cool_down")]
     assert said(decision(feasible=False)) == [(5, "infeasible", "cannot be enough")]

@@ -87,7 +87,7 @@ def test_a_full_store_lets_all_pass_and_the_epoch_is_void(spark: SparkSession) -
 def test_where_keys_change_hands_nothing_passes_however_full_it_is(spark: SparkSession) -> None:
     size = len(data(0, 0))
     aligned = Aligned(spark, exact=True, limit=size)
-    aligned.java.moves(1)
+    aligned.java.moves(1, True)
     aligned.arrive(mark(0, 1), data(0, 0))
     assert not aligned.java.takeFull()
     aligned.arrive(data(0, 1))
@@ -100,6 +100,20 @@ def test_where_keys_change_hands_nothing_passes_however_full_it_is(spark: SparkS
     aligned.arrive(mark(0, 2), data(0, 3), data(0, 4), data(0, 5), mark(1, 2), mark(2, 2))
     assert aligned.given[4:] == [(0, 3), (0, 4), (0, 5), ("mark", 2, False)], "the next may be void again"
     assert not aligned.java.takeFull()
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_keys_without_state_wait_for_the_mark_with_which_they_change_hands(
+    spark: SparkSession, here: bool
+) -> None:
+    aligned = Aligned(spark, exact=False)
+    aligned.java.moves(2, here)
+    aligned.arrive(mark(0, 1), data(0, 0), mark(1, 1), mark(2, 1))
+    assert aligned.given == [(0, 0), ("mark", 1, True)], "this one only counts"
+    aligned.arrive(mark(0, 2), data(0, 1), data(1, 0), mark(1, 2))
+    assert aligned.given[2:] == ([(1, 0)] if here else [(0, 1), (1, 0)])
+    aligned.arrive(mark(2, 2))
+    assert aligned.given[-2:] == ([("mark", 2, True), (0, 1)] if here else [(1, 0), ("mark", 2, True)])
 
 
 def test_a_channel_that_has_ended_counts_for_all_marks(spark: SparkSession) -> None:

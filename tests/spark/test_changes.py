@@ -9,7 +9,8 @@ import penstock as ps
 from penstock import state
 from penstock.control.pools import Pool, pools_of
 from penstock.flow.layers import Layout, lay_out
-from penstock.spark.changes import change, not_rescaled, rescaled, rescaling
+from penstock.spark.changes import Change, change, divisible, not_rescaled, rescaled, rescaling
+from penstock.wire.divisions import Division, Span, Spans
 from penstock.wire.orders import Rescale, Switches
 from penstock.wire.routes import marked_streams, routes
 from tests.spark.items import Item, numbered
@@ -112,12 +113,28 @@ class OfReplicas(OfKeys):
     taken = state.per_replica(0, merge=max)
 
 
-def keyed(body: Any) -> Layout:
+class OfReplicasOnly:
+    taken = state.per_replica(0, merge=max)
+
+    def process(self, item: Item, out: ps.Out[Item]) -> None:
+        out(item)
+
+
+async def asked(item: Item) -> Item:
+    return item
+
+
+def in_lists(items: list[Item]) -> list[Item]:
+    return items
+
+
+def keyed(body: Any, replicas: int | None = None) -> Layout:
     """numbers =by key=> work (1..16, pool 8) =forward=> more -> out"""
     flow = ps.Flow("moved")
     stream = flow.source(numbered(10), name="numbers").by_key(lambda item: item.index)
-    several = ps.elastic(1, 16, initial=2, pool=8)
-    make: Any = stream.map if body is same else stream.task
+    several = ps.elastic(1, 16, initial=2, pool=8) if replicas is None else replicas
+    makes: dict[Any, Any] = {same: stream.map, asked: stream.map, in_lists: stream.map_batches}
+    make = makes.get(body, stream.task)
     work = make(body, name="work", parallelism=several)
     work.forward().map(same, name="more", parallelism=several).sink(lambda item: None, name="out")
     return lay_out(flow.graph())
@@ -127,7 +144,7 @@ def by_marks(placed: Layout) -> Switches:
     return msgspec.structs.replace(settings(placed), marked=marked_streams(placed))
 
 
-def test_keys_with_state_change_hands_at_a_mark_where_there_are_marks() -> None:
+def test_keys_change_hands_at_a_mark_where_there_are_marks() -> None:
     placed = keyed(OfKeys)
     assert change(placed, settings(placed), active={"work": 4}).at_mark is None, "there are none"
     now = by_marks(placed)
@@ -140,14 +157,29 @@ def test_keys_with_state_change_hands_at_a_mark_where_there_are_marks() -> None:
     assert change(placed, now, active={"work": 2}).at_mark is None, "nothing changes"
 
 
-@pytest.mark.parametrize(
-    ("body", "wanted"),
-    [(OfReplicas, {}), (same, {}), (OfKeys, {"pools": {"work": 5}})],
-    ids=["values of replicas", "nothing to wait for", "another pool"],
-)
-def test_what_a_mark_cannot_move_waits_for_a_boundary(body: Any, wanted: dict[str, Any]) -> None:
+@pytest.mark.parametrize("body", [OfReplicas, same, in_lists, asked])
+def test_so_do_values_of_replicas_and_keys_without_state(body: Any) -> None:
     placed = keyed(body)
-    planned = change(placed, by_marks(placed), active={"work": 4}, **wanted)
+    planned = change(placed, by_marks(placed), active={"work": 4})
+    assert planned.at_boundary is None
+    assert planned.at_mark is not None
+    assert planned.at_mark.active["work"] == 4
+    assert change(placed, settings(placed), active={"work": 4}).at_boundary is not None, "there are none"
+
+
+def test_values_of_replicas_without_keys_change_hands_at_marks_only() -> None:
+    flow = ps.Flow("moved")
+    source = flow.source(numbered(10), name="numbers")
+    source.task(OfReplicasOnly, name="work", parallelism=ps.elastic(1, 4, pool=4)).sink(print, name="out")
+    placed = lay_out(flow.graph())
+    planned = change(placed, by_marks(placed), active={"work": 4})
+    assert planned.at_once.active["work"] == 1
+    assert planned.at_mark is not None
+
+
+def test_another_pool_waits_for_a_boundary_and_so_do_its_replicas() -> None:
+    placed = keyed(OfKeys)
+    planned = change(placed, by_marks(placed), active={"work": 4}, pools={"work": 5})
     assert planned.at_mark is None
     assert planned.at_boundary is not None
     assert planned.at_boundary[1].active["work"] == 4
@@ -166,6 +198,58 @@ def test_until_the_mark_is_over_all_replicas_are_there(count: int) -> None:
     assert moving.replicas("out", 7) == 1
     assert rescaled(moving) == then
     assert not_rescaled(moving) == now
+
+
+def table(*last: int) -> Spans:
+    """Replica 0 has the groups up to the first of these, replica 1 those up to the second, and so on."""
+    firsts = [0, *(one + 1 for one in last)]
+    return tuple(Span(first, end, n) for n, (first, end) in enumerate(zip(firsts, last, strict=False)))
+
+
+def test_a_table_gives_keys_to_others_at_a_mark_and_lasts_while_the_replicas_do() -> None:
+    placed = keyed(OfKeys)
+    now = by_marks(placed)
+    assert divisible(placed, now) == ["work"]
+    uneven = table(999, 4095)
+    planned = change(placed, now, tables={"work": uneven})
+    assert (planned.at_once, planned.at_boundary) == (now, None)
+    then = planned.at_mark
+    assert then is not None
+    moving = rescaling(now, then, 7)
+    assert moving.rescales == {"work": Rescale(7, 2, 2, None, uneven)}, "its twin keeps what it has"
+    assert moving.division("work", 6) == Division(2)
+    assert moving.division("work", 7) == Division(2, uneven)
+    assert divisible(placed, moving) == [], "one change at a time"
+    assert rescaled(moving) == then
+    assert not_rescaled(moving) == now
+    assert then.division("work", 0) == Division(2, uneven)
+    assert change(placed, then, tables={"work": uneven}) == Change(then), "nothing changes"
+    assert change(placed, then, lifetimes_ms={"more->out": 1.0}).at_once.tables == {"work": uneven}
+    even = change(placed, then, tables={"work": table(2047, 4095)}).at_mark
+    assert even == now
+    fewer = change(placed, then, active={"work": 1}).at_mark
+    assert fewer is not None
+    assert (fewer.active["work"], fewer.tables) == (1, {}), "evenly, if nothing else is said"
+    assert not_rescaled(rescaling(then, fewer, 9)) == then
+    three = table(9, 19, 4095)
+    more = change(placed, then, active={"work": 3}, tables={"work": three}).at_mark
+    assert more is not None
+    assert rescaled(rescaling(then, more, 9)).division("work", 9) == Division(3, three)
+    wider = change(placed, then, pools={"work": 5}).at_boundary
+    assert wider is not None
+    assert wider[1].tables == {"work": uneven}, "a boundary leaves keys where they are"
+
+
+def test_tables_are_refused_where_keys_cannot_move_or_have_no_owner() -> None:
+    placed = keyed(OfKeys)
+    with pytest.raises(ps.FlowError, match=r"task \"work\" cannot be given .*takes commits by marks"):
+        change(placed, settings(placed), tables={"work": table(4095)})
+    fixed = keyed(OfKeys, 2)
+    assert divisible(fixed, by_marks(fixed)) == []
+    with pytest.raises(ps.FlowError, match=r"task \"out\" cannot be given to other replicas"):
+        change(placed, by_marks(placed), tables={"out": table(4095)})
+    with pytest.raises(ps.FlowError, match=r"no table for the keys of task \"work\": 10 of 4096 groups"):
+        change(placed, by_marks(placed), tables={"work": table(9)})
 
 
 def test_a_pool_that_shrinks_takes_replicas_along() -> None:

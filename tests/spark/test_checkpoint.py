@@ -69,16 +69,39 @@ def test_a_checkpoint_that_cannot_be_used_is_refused_in_words(
     assert ps.run(two_sources(collector, ["a", "b"], count=10), checkpoint=place).await_termination(60)
     assert 'knows the source "b", which flow "pair" does not have (it has "a")' in refusal(place, ["a"])
     assert 'knows the source "b"' in refusal(place, ["a", "renamed"])
-    offsets = place / "offsets" / "0"
+    newest = max((place / "epochs" / "log").iterdir())
+    whole = newest.read_bytes()
+    words = f"the commits in the checkpoint {place} cannot be used: log/{newest.name}"
+    for torn in (whole[: len(whole) // 2], b"", whole.replace(b'"a"', b'"c"')):
+        newest.write_bytes(torn)
+        assert words in refusal(place, ["a", "b"])
+    newest.write_bytes(whole)
+    assert ps.run(two_sources(collector, ["a", "b"], count=10), checkpoint=place).await_termination(60)
+
+
+@pytest.mark.spark
+def test_a_checkpoint_of_boundaries_that_cannot_be_used_is_refused_in_words(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    def flow() -> ps.Flow:
+        return two_sources(collector, ["a", "b"], count=10)
+
+    def refusal() -> str:
+        with pytest.raises(ps.FlowError) as refused:
+            ps.run(flow(), checkpoint=tmp_path)
+        return str(refused.value)
+
+    assert ps.run(flow(), checkpoint=tmp_path, commit_by="boundaries").await_termination(60)
+    offsets = tmp_path / "offsets" / "0"
     whole = offsets.read_text()
     for torn in (whole[: len(whole) // 2], "", whole.replace('"version":2', '"version":3')):
         offsets.write_text(torn)
-        assert f"the checkpoint file {offsets} cannot be used" in refusal(place, ["a", "b"])
+        assert f"the checkpoint file {offsets} cannot be used" in refusal()
     old = [*whole.splitlines()[:2], '{"0":{"ordinal":1,"offset":1,"done":false}}']
     offsets.write_text("\n".join(old))
-    assert "of an older format" in refusal(place, ["a", "b"])
+    assert "of an older format" in refusal()
     offsets.unlink()
-    assert "it is missing, though its batch is committed" in refusal(place, ["a", "b"])
+    assert "it is missing, though its batch is committed" in refusal()
 
 
 class Numbered:
@@ -101,7 +124,7 @@ def test_a_batch_has_the_same_number_in_a_replay(
         flow.source(numbered(4000, rate=1000), name="numbers").task(Numbered, name=name).sink(
             collector, name="out"
         )
-        return ps.run(flow, checkpoint=tmp_path)
+        return ps.run(flow, checkpoint=tmp_path, commit_by="boundaries")
 
     job = start("first")
     wait_for(lambda: len(collector.items()) > 300)
@@ -152,7 +175,7 @@ def test_stop_tells_what_went_wrong_in_the_drain_and_commits_nothing(
         made.source(numbered(2000, rate=500), name="numbers").sink(sink, name="out")
         return made
 
-    job = ps.run(flow(Stubborn(collector, hook)), checkpoint=tmp_path)
+    job = ps.run(flow(Stubborn(collector, hook)), checkpoint=tmp_path, commit="10 min")
     wait_for(lambda: len(collector.items()) > 200)
     with pytest.raises(
         ps.JobFailed, match=rf'flow "honest", task "out", replica 0: {hook}\(\) raised OSError: no room'

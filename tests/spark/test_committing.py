@@ -37,6 +37,7 @@ class Stages:
         self.reads = True
         self.adopted = threading.Event()
         self._waiting: list[Done] = []
+        self._woken = threading.Event()
         self._epoch = 0
         self._lock = threading.Lock()
 
@@ -70,13 +71,18 @@ class Stages:
             Done("work", 0, 1, epoch, valid, last, Marked(handles=(handle,))),
         ]
 
-    def await_done(self, known_end: int, timeout_ms: int) -> bytes:
+    def await_done(self, known_end: int, missing: int, timeout_ms: int) -> bytes:
         deadline_s = time.monotonic() + timeout_ms / 1000
-        while time.monotonic() < deadline_s and not self._waiting and self.end == known_end:
-            time.sleep(0.001)
+        while time.monotonic() < deadline_s and len(self._waiting) < missing and self.end == known_end:
+            if self._woken.wait(0.001):
+                break
+        self._woken.clear()
         with self._lock:
             reports, self._waiting = [{"done": done} for done in self._waiting], []
             return msgspec.json.encode({"end": self.end, "reports": reports})
+
+    def wake(self) -> None:
+        self._woken.set()
 
     def epoch_over(self, epoch: int, *, committed: bool) -> None:
         with self._lock:
@@ -176,6 +182,17 @@ def test_the_end_of_a_batch_is_an_entry_and_the_next_goes_on(bed: Bed) -> None:
     assert bed.newest().epoch > end
 
 
+def test_an_epoch_that_is_wanted_sooner_is_not_waited_for(bed: Bed) -> None:
+    bed.committing = Committing(cast("Bridge", bed.stages), 3600, keep=2)
+    bed.stages.adopted.set()
+    bed.begin()
+    bed.committing.hasten()
+    until(lambda: bed.committing.totals.count == 1)
+    moving = bed.committing.move(lambda epoch: None)
+    assert moving.over.wait(10)
+    assert bed.newest().epoch == moving.epoch == 2
+
+
 def test_output_is_committed_after_its_entry_and_before_anybody_hears_of_it(bed: Bed) -> None:
     bed.stages.valid = lambda epoch: epoch != 2
     bed.begin()
@@ -261,3 +278,15 @@ def test_what_is_not_told_can_be_withdrawn(bed: Bed) -> None:
     until(lambda: bed.committing.totals.count >= 2)
     assert told == []
     assert not moving.over.is_set()
+
+
+def test_an_epoch_is_hastened_once_when_everybody_knows_what_it_is_for(bed: Bed) -> None:
+    bed.committing = Committing(cast("Bridge", bed.stages), 600.0, keep=2)
+    bed.begin()
+    bed.committing.hasten()
+    time.sleep(0.05)
+    assert bed.stages.orders == [], "some do not know yet"
+    bed.stages.adopted.set()
+    until(lambda: bed.committing.totals.count == 1)
+    time.sleep(0.05)
+    assert bed.stages.orders == [(1, False)]

@@ -2,10 +2,12 @@
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 import penstock as ps
@@ -116,6 +118,44 @@ def test_a_reader_waits_no_longer_than_it_wants_to(spark: SparkSession) -> None:
     assert box.bytes() == 0
     assert box.take(30) is None
     assert not box.isOver()
+
+
+class Receiver:
+    """Takes rows in the thread of their writer, unless it is busy."""
+
+    class Java:
+        implements = ("org.penstock.bridge.Inbox$Shortcut",)
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+        self.is_busy = False
+
+    def take(self, content: str) -> bool:
+        if not self.is_busy:
+            self.taken.append(content)
+        return not self.is_busy
+
+
+def test_a_row_goes_past_the_queue_only_while_the_reader_waits(spark: SparkSession) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    box, receiver = inbox(spark, 1, 1000), Receiver()
+    channel = box.channel(sender(spark, share(spark)))
+    box.setShortcut(receiver)
+    assert not channel.bypass("nobody waits")
+    with ThreadPoolExecutor(1) as reader:
+        found = reader.submit(box.take, 20_000)
+        wait_for(lambda: channel.bypass("first"))
+        assert channel.bypass("second")
+        receiver.is_busy = True
+        assert not channel.bypass("third")
+        assert channel.put("third", 10, 0)
+        assert found.result() == "third"
+    receiver.is_busy = False
+    assert channel.put("fourth", 10, 0)
+    assert not channel.bypass("fifth"), "it would overtake another"
+    assert receiver.taken == ["first", "second"]
+    box.setShortcut(None)
 
 
 class Held:

@@ -125,7 +125,7 @@ def test_exactly_once_though_the_driver_ends_before_it_sends_and_before_it_commi
 ) -> None:
     source, sink = new_topic(broker), new_topic(broker)
     flow = flow_between(broker, source, sink, exactly_once=True)
-    settings: dict[str, Any] = {"checkpoint": tmp_path, "commit": "0.2 s", "marks": True, "policy": None}
+    settings: dict[str, Any] = {"checkpoint": tmp_path, "commit": "0.2 s", "policy": None}
 
     def made() -> list[int]:
         return [json.loads(message.value()) for message in seen(broker, sink)]

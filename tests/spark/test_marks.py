@@ -86,7 +86,7 @@ def test_state_is_exact_after_an_abrupt_end_and_a_killed_worker_without_any_boun
     spark: SparkSession, collector: Collector, tmp_path: Path
 ) -> None:
     place = tmp_path / "checkpoint"
-    settings: dict[str, Any] = {"checkpoint": place, "commit": "0.3 s", "marks": True, "policy": None}
+    settings: dict[str, Any] = {"checkpoint": place, "commit": "0.3 s", "policy": None}
     settings["keep_commits"] = 10
     job = ps.run(counting(collector), **settings)
     until(lambda: commits(job) >= 3)
@@ -98,8 +98,8 @@ def test_state_is_exact_after_an_abrupt_end_and_a_killed_worker_without_any_boun
     assert 0 < read < COUNT
     seen = sum(one.value for one in job.state("counts") if one.name == "seen")
     assert seen == 2 * read, "the state of an entry is that of its positions"
-    with pytest.raises(ps.FlowError, match=r"its commits are epoch marks, so start it with marks=True"):
-        ps.run(counting(collector), checkpoint=place)
+    with pytest.raises(ps.FlowError, match=r"its commits are epoch marks, so leave commit_by="):
+        ps.run(counting(collector), checkpoint=place, commit_by="boundaries")
     before = len(collector.items())
     again = ps.run(counting(collector), **settings)
     until(lambda: commits(again) >= 2)
@@ -121,21 +121,20 @@ def test_state_is_exact_after_an_abrupt_end_and_a_killed_worker_without_any_boun
     assert any(f"commits after {older.number} were put aside, into {place}" in words for words in notices)
 
 
-def test_keyed_tasks_change_at_boundaries_between_marks(
+def test_keys_and_values_of_replicas_change_hands_at_marks(
     spark: SparkSession, collector: Collector, tmp_path: Path
 ) -> None:
     several = ps.elastic(1, 4, initial=2)
     place = tmp_path / "checkpoint"
-    settings: dict[str, Any] = {"checkpoint": place, "commit": "0.2 s", "marks": True, "policy": None}
+    settings: dict[str, Any] = {"checkpoint": place, "commit": "0.2 s", "policy": None}
     job = ps.run(counting(collector, several, rate=200.0), **settings)
-    with pytest.raises(ps.FlowError, match="chain=False"):
-        job.set_chains([["counts", "out"]])
     for replicas in (4, 1):
         known = commits(job)
         until(lambda known=known: commits(job) >= known + 2)  # type: ignore[misc]
         job.set_active("counts", replicas)
     known = commits(job)
     until(lambda: commits(job) > known or not job.is_running)
+    assert job.last_boundary() is None, "no source ever stood still"
     job.stop()
     again = ps.run(counting(collector, 3), **settings)
     assert again.await_termination(60)
@@ -152,7 +151,7 @@ def test_positions_are_committed_where_there_is_no_state_and_a_worker_is_replace
     source = flow.source(numbered(COUNT, rate=300.0), name="numbers")
     source.map(same, name="pass", parallelism=2).sink(collector, name="out")
     place = tmp_path / "checkpoint"
-    job = ps.run(flow, checkpoint=place, commit="0.2 s", marks=True, policy=None)
+    job = ps.run(flow, checkpoint=place, commit="0.2 s", policy=None)
     for task in ("pass", "numbers"):
         known = commits(job)
         until(lambda known=known: commits(job) >= known + 2)  # type: ignore[misc]
@@ -167,7 +166,7 @@ def test_positions_are_committed_where_there_is_no_state_and_a_worker_is_replace
     assert 0 < position.ordinal < COUNT
     assert {item.index for item in collector.items()} >= {*range(position.ordinal)}
     before = len(collector.items())
-    again = ps.run(flow, checkpoint=place, commit="0.2 s", marks=True, policy=None)
+    again = ps.run(flow, checkpoint=place, commit="0.2 s", policy=None)
     wait_for_items(collector, before + 1)
     assert again.await_termination(60)
     assert {*collector.items()} == expected(COUNT)
@@ -199,7 +198,7 @@ def test_files_have_every_item_once_after_an_abrupt_end_and_a_killed_sink(
     passed.sink(ps.jsonl(tmp_path / "files"), name="files", parallelism=2)
     passed.sink(ps.dedup_jsonl(tmp_path / "once"), name="once")
     place = tmp_path / "checkpoint"
-    settings: dict[str, Any] = {"checkpoint": place, "commit": "0.2 s", "marks": True, "policy": None}
+    settings: dict[str, Any] = {"checkpoint": place, "commit": "0.2 s", "policy": None}
     job = ps.run(flow, **settings)
     until(lambda: commits(job) >= 2)
     job.abandon()
@@ -232,7 +231,7 @@ def test_a_replica_of_a_sink_that_is_no_longer_needed_leaves_nothing_untold(
     source = flow.source(numbered(10_000, rate=200.0), name="numbers")
     source.sink(ps.jsonl(tmp_path / "files"), name="files", parallelism=ps.elastic(1, 2, initial=2))
     place = tmp_path / "checkpoint"
-    job = ps.run(flow, checkpoint=place, commit="1 min", marks=True, policy=None)
+    job = ps.run(flow, checkpoint=place, commit="1 min", policy=None)
     until(lambda: len([*(tmp_path / "files" / HIDDEN).glob("*.unfinished")]) == 2)
     job.set_active("files", 1)
     time.sleep(1.5)  # longer than a replica is kept that nobody sends to

@@ -76,6 +76,65 @@ if __name__ == "__main__":
 """
 
 
+COUNTED = """
+import json, os, sys, time
+import penstock as ps
+from penstock.faults.hosts import Host
+from penstock.faults.standalone import await_slots
+from penstock.testing.collector import Collector
+from tests.spark.items import numbered
+from tests.spark.test_state_commits import Counts, last_digit
+
+COUNT = 9000
+
+if __name__ == "__main__":
+    place, master, address, there = sys.argv[1:]
+    there = Host(**json.loads(there))
+    collector = Collector(place)
+    flow = ps.Flow("apart")
+    source = flow.source(numbered(COUNT, rate=600), name="numbers")
+    counts = source.by_key(last_digit).task(Counts(None, 0), name="counts", parallelism=4)
+    counts.sink(collector, name="out")
+    here = {"spark.driver.host": address, "spark.driver.bindAddress": address}
+    await_slots(ps.session(12, master, here), 12)
+    notices = []
+    job = ps.run(
+        flow, master=master, checkpoint=place + "-checkpoint", commit="500 ms",
+        on_notice=notices.append,
+    )
+    far = set()
+    while job.metrics().commits.count < 4 or not far:
+        time.sleep(0.05)
+        far = {pid for pid in job.metrics().tasks["counts"].processes if there.runs(pid)}
+    there.cut()
+    ended = job.await_termination(150)
+    kept = job.state("counts")
+    print(json.dumps({
+        "ended": ended,
+        "restarts": job.metrics().restarts,
+        "seen": {one.key: one.value for one in kept if one.name == "seen"},
+        "taken": sum(one.value for one in kept if one.name == "taken"),
+        "notices": notices,
+    }))
+    collector.close()
+"""
+
+
+def test_state_in_a_directory_that_hosts_share_survives_one_of_them(tmp_path: Path) -> None:
+    why = cannot_make_hosts()
+    if why is not None:
+        pytest.skip(why)
+    with Hosts(2) as network:
+        near, far = network.hosts
+        with standalone(network.hosts, CORES, place=tmp_path / "cluster") as master:
+            result = ran_on(near, master, far, tmp_path, COUNTED)
+    assert result["ended"]
+    assert result["restarts"] >= 1
+    assert result["seen"] == {str(key): 900 for key in range(10)}
+    assert result["taken"] == 9000
+    assert not [words for words in result["notices"] if "in the memory of its workers" in words]
+
+
 def test_an_executor_whose_cable_is_pulled(tmp_path: Path) -> None:
     why = cannot_make_hosts()
     if why is not None:
@@ -91,11 +150,11 @@ def test_an_executor_whose_cable_is_pulled(tmp_path: Path) -> None:
     assert "has said nothing for 10 s" in result["outages"][0]
 
 
-def ran_on(host: Host, master: str, far: Host, tmp_path: Path) -> dict[str, Any]:
+def ran_on(host: Host, master: str, far: Host, tmp_path: Path, script: str = SCRIPT) -> dict[str, Any]:
     """What the script, with its driver on this host, says last."""
     arguments = [str(tmp_path / "collected"), master, host.address, json.dumps(asdict(far))]
     done = subprocess.run(
-        host.command([sys.executable, "-c", SCRIPT, *arguments]),
+        host.command([sys.executable, "-c", script, *arguments]),
         capture_output=True,
         text=True,
         timeout=200,

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import operator
 import os
 import signal
 import threading
@@ -101,7 +102,7 @@ def until(met: Callable[[], bool]) -> None:
 
 
 def settings(place: Path) -> dict[str, Any]:
-    return {"checkpoint": place, "commit": "0.2 s", "marks": True, "policy": None}
+    return {"checkpoint": place, "commit": "0.2 s", "policy": None}
 
 
 def check(job: ps.Job, collector: Collector, count: int, *, once: bool) -> None:
@@ -208,3 +209,54 @@ def test_sources_wait_for_replicas_that_hold_much_and_a_stop_waits_for_the_chang
     again = ps.run(counting(collector, numbers), **settings(place))
     assert again.await_termination(60)
     check(again, collector, count, once=True)
+
+
+class Plain:
+    """Declares no state of keys. One replica is slow, so that others could overtake what it has."""
+
+    def open(self, context: Any) -> None:
+        self.replica = context.replica
+
+    def process(self, item: Item, out: Out[tuple[int, int, int]]) -> None:
+        if self.replica == 0:
+            time.sleep(0.003)
+        out((item.partition, item.index, self.replica))
+
+
+class Taken:
+    """Values of replicas, without keys."""
+
+    taken = state.per_replica(0, merge=operator.add)
+
+    def write(self, item: Item) -> None:
+        self.taken += 1
+
+
+def test_keys_without_state_and_values_of_replicas_need_no_boundary_either(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    count = 1000
+    flow = ps.Flow("plain")
+    source = flow.source(numbered(count, 400.0, 2), name="numbers")
+    several = ps.elastic(1, 4, initial=2, pool=4)
+    plain = source.by_key(key_of).task(Plain, name="plain", parallelism=several)
+    plain.sink(collector, name="out")
+    source.sink(Taken, name="taken", parallelism=several)
+    job = ps.run(flow, **settings(tmp_path / "checkpoint"))
+    until(lambda: len(collector.items()) > 0)
+    for replicas in (4, 1, 3):
+        known = len(collector.items())
+        job.set_active("plain", replicas)
+        job.set_active("taken", replicas)
+        until(lambda known=known: len(collector.items()) > known + 100)  # type: ignore[misc]
+    assert job.last_boundary() is None, "no source ever stood still for it"
+    rows = collector.items()
+    for key in range(KEYS):
+        for partition in range(2):
+            seen = [index for part, index, _ in rows if part == partition and index % KEYS == key]
+            assert seen == sorted(seen), "no replica overtakes another"
+    assert {replica for _, _, replica in rows} == {0, 1, 2, 3}
+    os.kill(job.metrics().tasks["plain"].processes[0], signal.SIGKILL)
+    assert job.await_termination(60)
+    assert {row[:2] for row in collector.items()} == {(n % 2, n // 2) for n in range(count)}
+    assert sum(one.value for one in job.state("taken")) == count

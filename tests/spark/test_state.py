@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock import Out, state
+from penstock.spark.state_place import NoRoom
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, numbered
 
@@ -41,6 +42,10 @@ class Counts:
         out(("end", self.by, self.seen))
 
 
+def no_room(_spark: SparkSession, _address: str, *, is_named: bool) -> NoRoom:
+    return NoRoom("it is an object store")
+
+
 def last_digit(item: Item) -> int:
     return item.index % 10
 
@@ -48,8 +53,7 @@ def last_digit(item: Item) -> int:
 def test_state_is_kept_by_key_and_over_a_boundary(
     spark: SparkSession, collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("run", "state_place"):
-        monkeypatch.setattr(f"penstock.spark.{module}.state_root", lambda _spark, _address: None)
+    monkeypatch.setattr("penstock.spark.run.room_of", no_room)
     flow = ps.Flow("kept")
     source = flow.source(numbered(COUNT, rate=200), name="numbers")
     source.by_key(last_digit).task(Counts, name="counts", parallelism=2).sink(collector, name="out")
@@ -67,6 +71,7 @@ def test_state_is_kept_by_key_and_over_a_boundary(
     assert len(found["batch"]) > 1
     assert found["end"].keys() <= found["seen"].keys()
     assert found["end"]
+    assert [words for words in notices if "commits are boundaries, 1 s apart, and sources stop" in words]
     assert [words for words in notices if 'task "counts" (seen, taken, silence) is in the memory' in words]
     assert not (tmp_path / "checkpoint" / "epochs").exists()
 
@@ -74,7 +79,7 @@ def test_state_is_kept_by_key_and_over_a_boundary(
 def test_an_elastic_task_with_state_that_nobody_commits_is_refused(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.spark.run.state_root", lambda _spark, _address: None)
+    monkeypatch.setattr("penstock.spark.run.room_of", no_room)
     flow = ps.Flow("moving")
     source = flow.source(numbered(COUNT), name="numbers")
     source.by_key(last_digit).count(parallelism=ps.elastic(1, 3)).sink(print)

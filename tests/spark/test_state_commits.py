@@ -1,4 +1,4 @@
-"""Declared state is committed with every batch: after a stop, with other replicas, and when workers die."""
+"""Declared state is in every commit: after a stop, with other replicas, and when workers die."""
 
 import operator
 import os
@@ -14,6 +14,7 @@ import penstock as ps
 from penstock import Out, state
 from penstock.epochs.commits import usable_commits
 from penstock.epochs.looking import look
+from penstock.spark.commits import CommitBy
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, numbered, wait_for_items
 
@@ -70,8 +71,9 @@ def highest(rows: list[Counted], kind: str) -> dict[int, int]:
     return found
 
 
+@pytest.mark.parametrize("commit_by", ["marks", "boundaries"])
 def test_a_start_goes_on_with_the_state_in_other_replicas(
-    spark: SparkSession, collector: Collector, tmp_path: Path
+    spark: SparkSession, collector: Collector, tmp_path: Path, commit_by: CommitBy
 ) -> None:
     def counting(replicas: int, name: str = "counts") -> ps.Flow:
         flow = ps.Flow("kept")
@@ -80,7 +82,7 @@ def test_a_start_goes_on_with_the_state_in_other_replicas(
         return flow
 
     place = tmp_path / "checkpoint"
-    job = ps.run(counting(2), checkpoint=place, commit="1 s")
+    job = ps.run(counting(2), checkpoint=place, commit="1 s", commit_by=commit_by)
     wait_for_items(collector, COUNT)  # two of each item, so half of them
     job.stop()
     known = {kept.key: kept.value for kept in job.state("counts") if kept.name == "seen"}
@@ -88,8 +90,9 @@ def test_a_start_goes_on_with_the_state_in_other_replicas(
     with pytest.raises(ps.FlowError, match='no task "others"'):
         job.state("others")
     with pytest.raises(ps.FlowError, match=r'state of task "counts", which the flow does not have.*others'):
-        ps.run(counting(2, "others"), checkpoint=place)
-    assert ps.run(counting(3), checkpoint=place, commit="1 s").await_termination(60)
+        ps.run(counting(2, "others"), checkpoint=place, commit_by=commit_by)
+    job = ps.run(counting(3), checkpoint=place, commit="1 s", commit_by=commit_by)
+    assert job.await_termination(60)
     rows = collector.items()
     seen = Counter((key, value) for kind, key, value in rows if kind == "seen")
     assert seen == {(key, value): 1 for key in range(10) for value in range(1, COUNT // 10 + 1)}
@@ -123,14 +126,14 @@ def test_state_is_exact_when_workers_of_the_task_and_before_it_die(
     assert (tmp_path / "second").exists()
 
 
-def test_state_goes_with_its_keys_when_replicas_change_while_the_flow_runs(
+def test_state_goes_with_its_keys_when_replicas_change_at_boundaries(
     spark: SparkSession, collector: Collector, tmp_path: Path
 ) -> None:
     flow = ps.Flow("moving")
     keyed = flow.source(numbered(COUNT, rate=150), name="numbers").by_key(last_digit)
     several = ps.elastic(1, 4, initial=2)
     keyed.task(Counts(None, 0), name="counts", parallelism=several).sink(collector, name="out")
-    job = ps.run(flow, checkpoint=tmp_path / "checkpoint", commit="10 s")
+    job = ps.run(flow, checkpoint=tmp_path / "checkpoint", commit="10 s", commit_by="boundaries")
     for items, replicas in ((100, 4), (250, 1), (400, 3)):  # two of each item
         wait_for_items(collector, items)
         job.set_active("counts", replicas)
@@ -143,22 +146,24 @@ def test_state_goes_with_its_keys_when_replicas_change_while_the_flow_runs(
     assert sum(kept.value for kept in job.state("counts") if kept.name == "taken") == COUNT
 
 
+@pytest.mark.parametrize("commit_by", ["marks", "boundaries"])
 def test_a_flow_goes_back_to_an_older_commit_and_puts_later_ones_aside(
-    spark: SparkSession, collector: Collector, tmp_path: Path
+    spark: SparkSession, collector: Collector, tmp_path: Path, commit_by: CommitBy
 ) -> None:
     flow = ps.Flow("back")
     keyed = flow.source(numbered(COUNT, rate=200), name="numbers").by_key(last_digit)
     keyed.task(Counts(None, 0), name="counts").sink(collector, name="out")
     place = tmp_path / "checkpoint"
-    assert ps.run(flow, checkpoint=place, commit="1 s", keep_commits=5).await_termination(60)
+    settings: dict[str, Any] = {"checkpoint": place, "commit": "1 s", "commit_by": commit_by}
+    assert ps.run(flow, **settings, keep_commits=5).await_termination(60)
     last = look(place)
     older = usable_commits(place)[0].number
     assert older < last.batch
     with pytest.raises(ps.FlowError, match=r"has no commit 99 to start from: it is not there; there are "):
-        ps.run(flow, checkpoint=place, from_commit=99)
+        ps.run(flow, **settings, from_commit=99)
     before = len(collector.items())
     notices: list[str] = []
-    job = ps.run(flow, checkpoint=place, commit="1 s", from_commit=older, on_notice=notices.append)
+    job = ps.run(flow, **settings, from_commit=older, on_notice=notices.append)
     assert job.await_termination(60)
     again = collector.items()[before:]
     assert 0 < len(again) <= before, "what came after that commit, and nothing else"

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from penstock.epochs.commits import commits_of
 from penstock.spark.slots import BOOK
 from penstock.testing.collector import Collector
 from tests.spark.items import expected, numbered
@@ -38,14 +39,13 @@ def test_stop_returns_what_was_drained_and_does_so_again(
     spark: SparkSession, collector: Collector, tmp_path: Path
 ) -> None:
     job = ps.run(flow(collector), checkpoint=tmp_path)
-    assert job.commit_s == 30
+    assert job.commit_s == 1
     wait_for(lambda: len(collector.items()) > 300)
     job.boundary()
     before = time.monotonic()
     drained = job.stop()
     assert drained is not None
-    assert drained.batch == 1
-    assert (tmp_path / "commits" / "1").exists()
+    assert drained.commit == commits_of(tmp_path)[-1].number
     assert 0 < drained.took_s <= time.monotonic() - before
     assert drained.items.keys() == {"slow", "out"}
     assert 0 < drained.items["slow"] < COUNT
@@ -64,7 +64,7 @@ def test_a_flow_that_ran_dry_was_drained(spark: SparkSession, collector: Collect
     assert job.await_termination(60)
     drained = job.stop()
     assert drained is not None
-    assert drained.batch == 0
+    assert drained.commit == 0
 
 
 def test_a_query_that_dies_while_it_is_drained_is_started_again_and_drained_then(
@@ -82,7 +82,7 @@ def test_a_query_that_dies_while_it_is_drained_is_started_again_and_drained_then
     cancel(spark)
     stopping.join(60)
     assert [type(one) for one in outcome] == [ps.Drained]
-    assert outcome[0].batch == 1
+    assert outcome[0].commit == commits_of(tmp_path)[-1].number
     assert job.status.state == "stopped"
     assert job.metrics().restarts == 1
     counted = Counter(collector.items())
@@ -148,6 +148,7 @@ import json, os, signal, sys, threading, time
 from collections import Counter
 import penstock as ps
 from penstock import processes
+from penstock.epochs.commits import commits_of
 from penstock.testing.collector import Collector
 from penstock.faults.victims import executors
 from tests.spark.items import expected
@@ -172,7 +173,7 @@ if __name__ == "__main__":
     counted = Counter(collector.items())
     print(json.dumps({
         "state": job.status.state,
-        "batch": drained and drained.batch,
+        "commit": drained and drained.commit,
         "restarts": job.metrics().restarts,
         "whole": counted.keys() == expected(len(counted)) and seen <= counted.keys(),
     }))
@@ -182,7 +183,7 @@ if __name__ == "__main__":
 
 def test_an_executor_that_is_lost_in_the_drain_costs_nothing(tmp_path: Path) -> None:
     result = ran(LOST, tmp_path)
-    assert result == {"state": "stopped", "batch": 1, "restarts": 1, "whole": True}
+    assert result == {"state": "stopped", "commit": 1, "restarts": 1, "whole": True}
 
 
 class NoRoom:

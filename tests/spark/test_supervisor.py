@@ -139,7 +139,7 @@ def test_stop_drains_gives_back_once_and_is_told_again() -> None:
     lived = Lived()
     drained = lived.supervisor.stop(10)
     assert drained is not None
-    assert (drained.batch, drained.items) == (4, {"out": 0})
+    assert (drained.commit, drained.items) == (4, {"out": 0})
     assert lived.supervisor.stop(10) is drained
     lived.supervisor.abandon()
     assert lived.given_back == ["kept"]
@@ -150,7 +150,8 @@ def test_a_drain_without_end_says_which_batch_is_not_committed() -> None:
     lived = Lived()
     lived.bridge.drains = False
     with pytest.raises(
-        ps.JobFailed, match=r"within 50 ms and was stopped: batch 4 is not committed, a start"
+        ps.JobFailed,
+        match=r"within 50 ms and was stopped: what came after its last commit is not",
     ):
         lived.supervisor.stop(0.05)
     assert lived.supervisor.state == "failed"

@@ -29,6 +29,7 @@ class Driver:
         self.ends: str | None = None
         self.on_move: Callable[[Moving], None] = lambda _: None
         self.moving: Moving | None = None
+        self.hastened = 0
         self.board = Switchboard(
             PLACED,
             NOW,
@@ -49,6 +50,9 @@ class Driver:
         self.moving = Moving(tell)
         self.on_move(self.moving)
         return self.moving
+
+    def hasten(self) -> None:
+        self.hastened += 1
 
     def _check_running(self) -> None:
         if self.ends is not None:
@@ -127,3 +131,12 @@ def test_a_flow_whose_sources_have_run_dry_is_left_as_it_is() -> None:
     driver.exhausted = True
     assert driver.turn() == 0.0
     assert driver.published == []
+
+
+def test_other_chains_hasten_a_mark_behind_which_some_of_them_are_made() -> None:
+    driver = Driver()
+    chained = msgspec.structs.replace(NOW, chains=[["work", "more"]])
+    driver.board.turn(Change(chained))
+    assert (driver.published, driver.hastened) == ([chained], 1)
+    driver.board.turn(Change(msgspec.structs.replace(driver.board.switches, sampling=1.0)))
+    assert driver.hastened == 1

@@ -19,6 +19,8 @@ def fork_a_sleeper(*, leaves: bool) -> int:
             os.setsid()
         time.sleep(_SLEEP_S)
         os._exit(0)
+    while leaves and os.getpgid(child) != child:
+        time.sleep(0.001)
     return child
 
 

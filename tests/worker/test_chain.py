@@ -150,6 +150,8 @@ def test_tasks_join_and_part_while_items_flow() -> None:
         assert chained == [(0, "c->sink", ["through"]), (0, "a.late->sink", ["aside"])]
         worker.change(chains=[])
         worker.until_heard()
+        assert [*worker.frames_until(wire.JOIN)][-1][1] == b"[]", "who is hosted from now on"
+        worker.tell(wire.frame(wire.JOINED))
         while worker.next_report()["chained"]:
             pass
         worker.out.clear()

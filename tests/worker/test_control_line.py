@@ -35,6 +35,7 @@ class Bench:
             control=control,
             on_switches=lambda switches: self.events.put(("switches", switches)),
             on_joined=lambda: self.events.put(("joined", None)),
+            on_behind=lambda behind: self.events.put(("behind", behind)),
             on_link=lambda link: self.events.put(("link", link)),
             lease=lease,
             report=lambda: self.report,
@@ -132,6 +133,13 @@ def test_orders_are_heard_however_they_are_cut_up(driver: Driver) -> None:
         ours.sendall(sent[at : at + 3])
     assert bench.next() == ("switches", order(1))
     assert bench.next() == ("switches", order(2))
+
+
+def test_it_hears_whether_receivers_are_behind(driver: Driver) -> None:
+    ours, start = driver
+    bench = start()
+    ours.sendall(wire.frame(wire.BEHIND, b"\x01") + wire.frame(wire.BEHIND, b"\x00"))
+    assert [bench.next() for _ in range(2)] == [("behind", True), ("behind", False)]
 
 
 def linked(link: Link) -> bytes:

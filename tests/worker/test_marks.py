@@ -201,3 +201,59 @@ def test_a_description_must_be_text(tmp_path: Path) -> None:
         worker.mark(1, sequence=1)
         problem = worker.until(wire.FAILED)["failed"]["problem"]
     assert "prepare(epoch) must return a string or None, not {'epoch': 1}" in problem
+
+
+def halved(item: int) -> int:
+    return item // 2
+
+
+def test_a_mark_passes_a_chain_and_a_sink_that_prepares_comes_and_goes_behind_one(tmp_path: Path) -> None:
+    flow = Flow("marked")
+    keyed = flow.source(Partitioned(1), name="source").by_key(parity).task(Sums, name="sums")
+    files = penstock.jsonl(tmp_path / "out")
+    keyed.forward().map(halved, name="halved").forward().sink(files, name="files")
+    storage = LocalStorage(tmp_path / "epochs")
+    _, place = begin_marks(storage, str(tmp_path / "epochs"), -1, {}, Asked(("sums",)))
+    with lone_worker(flow, state=place) as worker:
+
+        def joins() -> list[str]:
+            hosted: list[str] = msgspec.json.decode(worker.frames_until(wire.JOIN)[-1][1])
+            worker.tell(wire.frame(wire.JOINED))
+            return hosted
+
+        worker.start("sums")
+        worker.give(1, [0])
+        worker.until(wire.OUT)  # the batch has begun
+        worker.change(chains=[["sums", "halved", "files"]])
+        worker.until_heard()
+        worker.give(2, [2])
+        assert joins() == ["halved"], "when it has heard of it"
+        worker.give(3, [4])
+        worker.mark(1, sequence=4)
+        assert joins() == ["halved", "files"]
+        assert [epoch for _, epoch, _ in worker.marked] == [1], "it is answered before"
+        worker.give(5, [6])
+        worker.mark(2, sequence=6)
+        worker.give(7, [8])
+        worker.until(wire.MARKED)
+        worker.until(wire.ACK)  # what is heard now comes after the mark
+        worker.change(chains=[])
+        worker.until_heard()
+        worker.give(8, [0])
+        worker.mark(3, sequence=9)
+        assert joins() == []
+        worker.give(10, [10])
+        worker.end()
+        streams = [(worker.graph.streams[one.stream].name, one.items) for _, _, one in worker.out]
+        assert streams[-2:] == [("halved->files", [3]), ("sums->halved", [30])]
+    first, second, third = (said for _, _, said in worker.marked)
+    assert first.handles == ()
+    assert [(handle.task, handle.epoch) for handle in (*second.handles, *third.handles)] == [
+        ("files", 2),
+        ("files", 3),
+    ]
+    assert [file.task for said in (first, second, third) for file in said.files] == ["sums"] * 3
+    for handle in (*second.handles, *third.handles):
+        files.commit(handle.content)
+    written = sorted((tmp_path / "out").glob("*.jsonl"))
+    assert [file.read_text() for file in written] == ["6\n", "10\n10\n"]

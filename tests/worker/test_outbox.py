@@ -14,10 +14,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from penstock.flow.codec import Codec
 from penstock.flow.graph import Stream, Wiring
+from penstock.wire.divisions import spans_of
 from penstock.wire.envelope import Envelope, decode
 from penstock.wire.frames import ACK, BALANCED, OUT, REMOTE, choice_of, read_out
+from penstock.wire.keys import KEY_GROUPS, key_group
 from penstock.wire.routes import StreamRoute
-from penstock.worker import outbox as outbox_module
+from penstock.worker import parts
 from penstock.worker.outbox import Outbox, OutStream
 
 FAR_NS = 2**62
@@ -109,6 +111,18 @@ def test_a_key_has_one_receiver(keys: list[int], active: int) -> None:
     seen = {replica: set(bridge.items(replica)) for replica in range(5)}
     assert sum(map(len, seen.values())) == len(set(keys))
     assert not any(seen[replica] for replica in range(active, 5))
+
+
+def test_a_table_says_who_has_which_keys_and_what_was_sent_is_counted() -> None:
+    _, stream, bridge = make("key", pool=3, key=lambda item: item)
+    group = key_group(7)
+    stream.activate(2, spans_of([1 if one == group else 0 for one in range(KEY_GROUPS)]))
+    put_all(stream, [7, 1, 2, 3, 7])
+    assert [bridge.items(replica) for replica in range(3)] == [[1, 2, 3], [7, 7], []]
+    load = stream.by_key.take()
+    assert load.groups == Counter(map(key_group, [7, 1, 2, 3, 7]))
+    assert load.total == 5
+    assert stream.by_key.take().total == 0, "told once"
 
 
 def test_broadcast_reaches_all_active_replicas() -> None:
@@ -247,7 +261,7 @@ def test_items_that_cannot_travel_are_parted_from_those_that_can(
 
 
 def test_many_large_items_travel_in_several_envelopes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "ITEM_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(parts, "ITEM_LIMIT_BYTES", 1000)
     made, stream, bridge = make(pool=1, lifetime_ms=5)
     made.on_unshippable = lambda _, item, problem: pytest.fail(f"{problem} {item!r:.20}")
     items = [bytes([n]) * 400 for n in range(7)]
@@ -258,9 +272,9 @@ def test_many_large_items_travel_in_several_envelopes(monkeypatch: pytest.Monkey
 
 
 def test_an_item_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "ITEM_LIMIT_BYTES", 1 << 20)
+    monkeypatch.setattr(parts, "ITEM_LIMIT_BYTES", 1 << 20)
     _, stream, _ = make(pool=1)
-    with pytest.raises(outbox_module.Unshippable) as caught:
+    with pytest.raises(parts.Unshippable) as caught:
         stream.put(bytes(3 << 20))
     assert str(caught.value) == (
         "an item of 3 MiB is larger than the 1 MiB that stream a->b carries;"
@@ -527,31 +541,3 @@ def test_many_items_at_once_go_where_they_go_one_by_one(
         outbox.flush()
         found.append({target: bridge.items(target) for target in range(pool)})
     assert found[0] == found[1]
-
-
-def test_what_is_held_is_shipped_together_whatever_becomes_of_the_lifetime() -> None:
-    outbox, stream, bridge = make(pool=1)
-    outbox.holds = True
-    put_all(stream, range(3))
-    assert bridge.items(0) == []
-    stream.lifetime_ns = 10**9  # an order came
-    outbox.release()
-    stream.lifetime_ns = 0
-    stream.put(3)
-    assert [envelope.items for envelope in bridge.envelopes[0]] == [[0, 1, 2], [3]]
-
-
-def test_what_is_held_is_shipped_before_it_is_too_large() -> None:
-    outbox, stream, bridge = make(pool=1, batch_bytes=100)
-    outbox.holds = True
-    put_all(stream, [bytes([number]) * 50 for number in range(70)])
-    outbox.release()
-    assert [len(envelope.items) for envelope in bridge.envelopes[0]][:2] == [64, 1]
-
-
-def test_what_has_reached_its_lifetime_goes_whatever_the_task_is_at() -> None:
-    outbox, stream, bridge = make(pool=1, lifetime_ms=5.0, gathers=True)
-    outbox.frames.gather()
-    stream.put("item")
-    outbox.ship_due(stream.deadline_ns)
-    assert bridge.items(0) == ["item"]

@@ -11,19 +11,21 @@ import pytest
 
 import penstock
 from penstock import state
+from penstock.epochs import portions
 from penstock.epochs.entries import StateFile
 from penstock.epochs.marks import begin_marks
 from penstock.epochs.migration import Asked
+from penstock.epochs.portions import Change, portions_from
 from penstock.epochs.reports import Marked
-from penstock.epochs.state import Change
-from penstock.epochs.state_files import read_changes, write_base
+from penstock.epochs.state_files import read_changes, restored_changes, write_base
 from penstock.epochs.storage import LocalStorage
 from penstock.flow import Flow
 from penstock.wire import frames as wire
+from penstock.wire.divisions import Spans, spans_of
 from penstock.wire.envelope import Tag
-from penstock.wire.keys import key_group, owner
+from penstock.wire.keys import KEY_GROUPS, key_group, owner
 from penstock.wire.orders import Position, Rescale, SourceOrder, Switches
-from penstock.worker import waiting
+from penstock.worker import state_keeper, waiting
 from tests.flow.random_flows import Partitioned
 from tests.worker.lone_worker import LoneWorker, lone_worker
 
@@ -81,7 +83,8 @@ class Bed:
             for key, total in totals.items()
         ]
         groups = {change.group for change in changes}
-        return write_base(self.storage, "sums", replica, self.place.attempt, epoch, changes, groups)
+        everything = [*portions_from(changes)]
+        return write_base(self.storage, "sums", replica, self.place.attempt, epoch, everything, groups)
 
     def commit(self, epoch: int, *files: StateFile) -> None:
         before = self.log.entry
@@ -93,13 +96,13 @@ def bed(tmp_path: Path) -> Bed:
     return Bed(tmp_path)
 
 
-def rescaled(worker: LoneWorker, epoch: int, before: int, after: int) -> Switches:
+def rescaled(worker: LoneWorker, epoch: int, before: int, after: int, *tables: Spans | None) -> Switches:
     """The switches that a mark brings."""
     return msgspec.structs.replace(
         worker.switches,
         version=worker.switches.version + 1,
         active=worker.switches.active | {"sums": max(before, after)},
-        rescales={"sums": Rescale(epoch, before, after)},
+        rescales={"sums": Rescale(epoch, before, after, *tables)},
     )
 
 
@@ -198,9 +201,84 @@ def test_the_new_owner_holds_what_has_moved_until_its_state_is_in_the_log(bed: B
         written = {pickle.loads(one.key)[1] for one in read_changes(bed.storage, file)}
         assert written == {*mine, *coming}
         (base,) = msgspec.convert(worker.end()["marked"], Marked).files
-    assert base.kind == "base"
-    everything = {pickle.loads(one.key): one.value for one in read_changes(bed.storage, base)}
+        files = [theirs, *(one for _, _, said in worker.marked for one in said.files), base]
+    assert base.kind == "base", "a slice of it: changes take more room than the first one"
+    groups = [key_group(key) for key in (*mine, *coming)]
+    found = restored_changes(bed.storage, files, "sums", groups)
+    everything = {pickle.loads(one.key): one.value for one in found}
     assert pickle.loads(everything["total", coming[0]] or b"") == 42
+
+
+def test_state_is_taken_in_some_at_a_time_and_other_keys_go_on(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_keeper, "_MOMENT_NS", -1)
+    monkeypatch.setattr(portions, "_MOST_KEYS", 1)
+    mine, coming = of_replica(0, 4)[:2], of_replica(0, 2, of=1, among=4)[:300]
+    theirs = bed.known(1, 1, dict.fromkeys(coming, 40))
+    with bed.worker(4) as worker:
+        worker.start("sums")
+        worker.mark(1, sequence=1, switches=rescaled(worker, 1, 4, 2))
+        worker.until(wire.MARKED)
+        worker.give(2, coming, stream=1)
+        bed.commit(1, theirs)
+        for sequence in range(3, 103):
+            worker.give(sequence, mine, stream=1)
+        worker.mark(2, sequence=103)
+        worker.until(wire.MARKED)
+        found = worker.items()
+    assert found.index((mine[0], 1)) < found.index((coming[-1], 41)), "it goes on meanwhile"
+    assert sorted(set(found)) == sorted(
+        [(key, 41) for key in coming] + [(key, count) for key in mine for count in range(1, 101)]
+    )
+
+
+def without(key: int) -> Spans:
+    """Replica 1 has the group of this key, and nothing else."""
+    return spans_of([1 if group == key_group(key) else 0 for group in range(KEY_GROUPS)])
+
+
+def test_a_table_moves_single_groups_and_the_next_batch_goes_by_it(bed: Bed) -> None:
+    moves, *stay = of_replica(0, 2)[:4]
+    comes = of_replica(1, 2)[0]
+    table = without(moves)
+    theirs = bed.known(1, 1, {comes: 6})
+    with bed.worker(2) as worker:
+        worker.start("sums")
+        worker.give(1, [moves, *stay], stream=1)
+        worker.mark(1, sequence=2, switches=rescaled(worker, 1, 2, 2, None, table))
+        worker.until(wire.MARKED)
+        worker.give(3, [stay[0], comes], stream=1)
+        bed.commit(1, *worker.marked[0][2].files, theirs)
+        worker.end()
+        assert worker.items()[4:] == [(stay[0], 2), (comes, 7)]
+        switches = msgspec.structs.replace(worker.switches, tables={"sums": table}, version=9)
+        worker.switches = switches
+        worker.start("sums", epoch=2)
+        worker.give(1, [comes, stay[0]], stream=1)
+        worker.end()
+        assert worker.items()[6:] == [(comes, 8), (stay[0], 3)], "it goes on with what it has"
+    with bed.worker(2) as worker:
+        worker.switches = switches
+        worker.start("sums", 1, epoch=1)  # a new process
+        worker.give(1, [moves], stream=1)
+        worker.give(2, [comes], stream=1)
+        assert "which this replica does not own" in worker.until(wire.FAILED)["failed"]["problem"]
+        worker.drain()
+        assert worker.items() == [(moves, 2)]
+
+
+def test_a_sender_follows_a_table_behind_the_mark(bed: Bed) -> None:
+    with bed.worker(2) as worker:
+        worker.start("before")
+        first = worker.switches.routes["before->sums"].first
+        worker.give(1, [*range(50)])
+        worker.mark(1, sequence=2, switches=rescaled(worker, 1, 2, 3, None, without(60)))
+        worker.give(3, [*range(50, 100)])
+        worker.end()
+        sent = {item: target - first for target, _, envelope in worker.out for item in envelope.items}
+    wanted = {item: owner(key_group(item), 2) for item in range(50)}
+    assert sent == wanted | {item: int(key_group(item) == key_group(60)) for item in range(50, 100)}
 
 
 def test_the_next_mark_and_the_end_wait_for_what_is_held(bed: Bed) -> None:

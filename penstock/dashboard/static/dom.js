@@ -22,6 +22,11 @@ export const share = (value) => (known(value) ? `${(100 * value).toFixed(1)} %` 
 export const perSecond = (value) => (known(value) ? `${value.toFixed(1)} /s` : NOTHING);
 export const count = (value) => (known(value) ? value.toLocaleString("en-US", { maximumFractionDigits: 1 }) : NOTHING);
 export const megabytes = (value) => (known(value) ? `${Math.round(value / 2 ** 20).toLocaleString("en-US")} MiB` : NOTHING);
+export function bytes(value) {
+  if (!known(value)) return NOTHING;
+  const unit = Math.min(3, Math.max(0, Math.floor(Math.log2(Math.max(1, value)) / 10)));
+  return `${(value / 1024 ** unit).toFixed(unit ? 1 : 0)} ${["B", "KiB", "MiB", "GiB"][unit]}`;
+}
 export const plain = (value) => (known(value) ? String(Math.round(value * 100) / 100) : NOTHING);
 
 // Recordings of the simulator count seconds from their start, all others since 1970.

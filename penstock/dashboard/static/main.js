@@ -28,7 +28,7 @@ function build() {
   forgetCharts();
   const task = route();
   page.views = task === null
-    ? [overview.constraints, overview.picture, overview.latency, overview.load, overview.decisions, overview.events, overview.executors].map((view) => view(page))
+    ? [overview.constraints, overview.picture, overview.latency, overview.load, overview.decisions, overview.commits, overview.events, overview.executors].map((view) => view(page))
     : taskViews(page, task);
   element("main").replaceChildren(...page.views.map((view) => view.element));
   element("tasks").replaceChildren(h("a", { href: "#/" }, "overview"), ...page.about.shape.tasks.map((one) => taskLink(one.name)));

@@ -1,7 +1,7 @@
 // The page of a task: its figures, its replicas, its streams, and what was decided about it.
 
 import { Chart } from "./charts.js";
-import { count, h, ms, perSecond, plain, section, share, table } from "./dom.js";
+import { bytes, count, h, ms, perSecond, plain, section, share, table } from "./dom.js";
 import { decisionTable, replicasChart } from "./views.js";
 import { lifetimeForm, replicasForm } from "./steer.js";
 
@@ -33,6 +33,7 @@ function about(page, name) {
         ["wait in the queue", ms(at("queue"))],
         ["items that wait", count(at("backlog"))],
         ...(seen.kind === "source" ? [["lag", `${ms(at("lag_ms"))}, ${count(at("lag_items"))} items`]] : []),
+        ...(seen.state_bytes === undefined ? [] : [["state in the last commit", bytes(seen.state_bytes)]]),
         ...(total ? [
           ["items in, so far", count(total.items_in)],
           ["skipped / dead letters, so far", `${count(total.skipped)} / ${count(total.dead_lettered)}`],

@@ -2,12 +2,13 @@
 // told of every new interval; forms are built once, so that nobody's typing is lost.
 
 import { Chart } from "./charts.js";
-import { clock, count, h, list, megabytes, ms, NOTHING, perSecond, plain, section, share, table, taskLink } from "./dom.js";
+import { bytes, clock, count, h, list, megabytes, ms, NOTHING, perSecond, plain, section, share, table, taskLink } from "./dom.js";
 import { graph } from "./graph.js";
 import { boundForm } from "./steer.js";
 
 export const COLOURS = ["blue", "orange", "green", "purple", "sky", "red", "text"];
 export const STYLES = ["solid", "dashed", "dotted", "mixed"];
+const MIB = 2 ** 20;
 const KINDS = ["batching", "transport", "queue", "service"];
 export const look = (number) => ({ colour: COLOURS[number % 7], dash: STYLES[Math.floor(number / 7) % 4] });
 
@@ -158,6 +159,57 @@ export function events(page) {
       place.replaceChildren(found.length ? table([["time", "kind"], ["kind", "kind"], ["what", "words"], ["detail", "words"]], rows) : h("p", {}, "None up to this time."));
     },
   };
+}
+
+// Where commits are epoch marks: the last one, what came in the intervals so far, and the state that is in it.
+export function commits(page) {
+  const charts = [
+    new Chart({ title: "Commits", unit: "ms", show: ms, lines: [
+      { label: "time that the last one took", key: ["commits", "", "took"], colour: "blue" },
+      { label: "time since the last one", key: ["commits", "", "age"], colour: "orange", dash: "dashed" },
+    ] }),
+    new Chart({ title: "Epochs void, and rollbacks", unit: "", show: plain, lines: [
+      { label: "void", key: ["commits", "", "void"], colour: "purple" },
+      { label: "rollbacks", key: ["commits", "", "rollbacks"], colour: "red", dash: "dashed" },
+    ] }),
+  ];
+  const place = h("div");
+  const drawn = h("div", { class: "charts" }, charts.map((chart) => chart.element));
+  const about = "Commits by epoch marks: the last one at the chosen time, all that are shown up to it, and the state of tasks in it. A void epoch was left out; a rollback is a start at the last commit.";
+  const element = section("commits", "Commits and state", about, place, drawn);
+  let sizes = null;
+  let keepers = "";
+  return {
+    element,
+    update({ columns, number, snapshot, choose }) {
+      element.hidden = !columns.column("commits", "", "committed").some((value) => value !== null);
+      if (element.hidden) return;
+      const at = (figure) => columns.at(number, "commits", "", figure);
+      const soFar = (figure) => columns.column("commits", "", figure).slice(0, number - columns.first + 1).reduce((sum, value) => sum + (value || 0), 0);
+      const last = table(["last epoch", "age", "took", "commits", "epochs void", "rollbacks"].map((one) => [one, "number"]),
+        [[count(at("epoch")), ms(at("age")), ms(at("took")), ...["committed", "void", "rollbacks"].map((figure) => count(soFar(figure)))]], { id: "last-commit" });
+      const rows = Object.entries(snapshot?.tasks || {}).filter(([, task]) => task.state_bytes !== undefined || task.key_groups)
+        .map(([name, task]) => [taskLink(name), bytes(task.state_bytes), heaviest(task).map(([group, part]) => `${group}: ${share(part)}`).join(", ") || NOTHING]);
+      place.replaceChildren(last, rows.length ? table([["task", "name"], ["state", "number"], ["heaviest groups of keys, of its items", "words"]], rows, { id: "state" }) : "");
+      const names = columns.names("task").filter((name) => columns.column("task", name, "state_bytes").some((value) => value !== null));
+      if (names.join() !== keepers) {  // a task is known to keep something once it is in a commit
+        keepers = names.join();
+        sizes?.destroy();
+        sizes?.element.remove();
+        const inMiB = (name) => (found) => found.column("task", name, "state_bytes").map((value) => (value === null ? null : value / MIB));
+        sizes = new Chart({ title: "State in the last commit", unit: "MiB", show: (value) => bytes(value === null ? null : value * MIB), lines: names.map((name, line) => ({ label: name, values: inMiB(name), ...look(line) })) });
+        drawn.append(sizes.element);
+      }
+      for (const chart of sizes ? [...charts, sizes] : charts) chart.update(columns, number, choose);
+    },
+  };
+}
+
+// Groups with the most items of the interval, and their share of all.
+function heaviest(task, most = 3) {
+  const known = (task.key_groups || []).filter((one) => one.processed);
+  const all = Math.max(known.reduce((sum, one) => sum + one.processed, 0), task.processed_total || 0);
+  return [...known].sort((a, b) => b.processed - a.processed).slice(0, most).map((one) => [one.group, one.processed / all]);
 }
 
 export function executors() {

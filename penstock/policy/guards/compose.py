@@ -2,8 +2,8 @@
 
 Inspectors come first: data they refuse is not shown to the policy at all. Then each guard reviews what
 the ones before it left. The order matters: first what doubts a proposal, then what limits its size and
-its time, then undoing a bad change, which must not wait, and last what may never be broken. A guard that
-wants something else than the proposal says so in `refused`.
+its time, then undoing a bad change, which must not wait, and what may never be broken. The last one adds who
+owns which keys then. A guard that wants something else than the proposal says so in `refused`.
 """
 
 import math
@@ -17,6 +17,7 @@ from penstock.policy.guards.activation import Activation
 from penstock.policy.guards.bounds import Bounds
 from penstock.policy.guards.cool_down import CoolDown
 from penstock.policy.guards.dead_band import DeadBand
+from penstock.policy.guards.divide_keys import DivideKeys
 from penstock.policy.guards.forward import Forward
 from penstock.policy.guards.ineffective import Ineffective
 from penstock.policy.guards.maximum_step import MaximumStep
@@ -128,6 +129,10 @@ def guarded(policy: Policy[M], parameters: GuardParameters | None = None) -> Gua
             Rollback(own.rollback_tolerance, own.rollback_settle_s, own.memory_s, own.load_tolerance)
         )
     guards += [Bounds(), Forward(), SlotBudget(own.slot_budget)]
+    if own.divide_keys_above is not None:
+        guards.append(
+            DivideKeys(own.divide_keys_above, own.divide_keys_gain, own.divide_keys_intervals, own.warm_up_s)
+        )
     return GuardedPolicy(policy, (MissingData(), StaleData(own.apply_timeout_s)), tuple(guards))
 
 

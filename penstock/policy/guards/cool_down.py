@@ -6,7 +6,6 @@ after a scale-down). Rounds and not seconds, since what a change brought shows i
 however long they are.
 """
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -39,9 +38,9 @@ class CoolDown:
     ) -> tuple[Decision, CoolDownMemory]:
         """Refuse what comes too early."""
         for task, (before, after) in changes(seen.snapshot, proposed).items():
-            passed, what = _intervals_since(memory.up_s, seen), "scale-up"
+            passed, what = seen.intervals_since(memory.up_s), "scale-up"
             if passed >= self.cool_down_intervals and after < before:
-                passed, what = _intervals_since(memory.down_s, seen), "scale-down"
+                passed, what = seen.intervals_since(memory.down_s), "scale-down"
             if passed < self.cool_down_intervals:
                 why = f"{passed:g} of {self.cool_down_intervals} intervals since the last {what}"
                 proposed = allow(proposed, self.name, task, before=before, allowed=before, why=why)
@@ -55,8 +54,3 @@ class CoolDown:
         if any(step < 0 for step in steps):
             memory = replace(memory, down_s=seen.now_s)
         return memory
-
-
-def _intervals_since(last_s: float | None, seen: Seen) -> float:
-    """How many intervals ago; they are not all equally long, so to the nearest."""
-    return math.inf if last_s is None else round((seen.now_s - last_s) / seen.snapshot.interval_s)

@@ -105,6 +105,28 @@ class GuardParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     rollback_settle_s: Annotated[
         Seconds, Meta(description="Time after a change until it is judged.", extra={"unit": "s"})
     ] = 10.0
+    divide_keys_above: Annotated[
+        Share | None,
+        Meta(
+            description="Keys are divided anew where the busiest replica of a task is busier. Null: never.",
+            extra={"unit": "share"},
+        ),
+    ] = 0.6
+    divide_keys_gain: Annotated[
+        Share,
+        Meta(
+            description="By what share the busiest replica must have less to do for keys to be divided anew.",
+            extra={"unit": "share"},
+        ),
+    ] = 0.05
+    divide_keys_intervals: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Intervals in a row in which that is so, and that lie between two divisions.",
+            extra={"unit": "intervals"},
+        ),
+    ] = 2
     memory_s: Annotated[
         Seconds,
         Meta(

@@ -4,6 +4,7 @@ Memories are immutable values and time is the sum of the intervals of the snapsh
 policies.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -19,6 +20,10 @@ class Seen:
 
     snapshot: Snapshot
     now_s: float
+
+    def intervals_since(self, then_s: float | None) -> float:
+        """How many intervals ago; they are not all equally long, so to the nearest. Never is long ago."""
+        return math.inf if then_s is None else round((self.now_s - then_s) / self.snapshot.interval_s)
 
 
 class Inspector(Protocol[M]):

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from penstock.epochs.entries import Entry
 from penstock.epochs.log import indices, read_entry
+from penstock.epochs.portions import Key
 from penstock.epochs.reports import VOIDS_BEFORE_QUIET
-from penstock.epochs.state import Key, KeyedState
+from penstock.epochs.state import KeyedState
 from penstock.epochs.state_files import restore
 from tests.epochs.model.graph import GROUPS, Item, Splits, group_of
 

@@ -124,6 +124,7 @@ final class Agent {
         }
         poll(known());
         pumps.forEach(Pump::tend);
+        pumps.forEach(Pump::tellBehind);
         tendWorkers();
         tellRefusals();
         Thread.sleep(POLL_MS);

@@ -11,7 +11,8 @@ import java.util.Set;
  * The epoch marks before one task. Its channels are all that may ever send to it, (stream, sending replica). Where state depends
  * on the task, what follows a mark on one channel is stored until the mark is there on all, and then comes in its order; reading
  * never stops for it. When the store is full all pass, and the epoch is void here; not so if keys change hands with the epoch:
- * what came before their state could not be counted, so it says that it is full, and goes on storing. Elsewhere marks are only counted.
+ * what came before their state could not be counted, so it says that it is full, and goes on storing. Elsewhere marks are only counted,
+ * but for the one with which keys of this very task change hands.
  * A mark stands for all smaller ones. It calls nobody; tests/epochs/model/stage.py has the same rules.
  */
 public final class Alignment {
@@ -33,6 +34,7 @@ public final class Alignment {
   private long storedBytes;
   private long epoch;
   private long moving; // the epoch with which keys change hands
+  private boolean moved; // whether keys of this task do
   private boolean full;
   private long toldFull; // the last epoch for which that was said
   private List<Step> steps = new ArrayList<>();
@@ -55,9 +57,10 @@ public final class Alignment {
     return all;
   }
 
-  /** Keys change hands with this epoch; known before any mark of it can come. */
-  public void moves(long epoch) {
+  /** Keys change hands with this epoch, perhaps some of this task; known before any mark of it can come. */
+  public void moves(long epoch, boolean here) {
     moving = epoch;
+    moved = here;
   }
 
   /** Whether the store has become full since the last call, and nothing may pass. */
@@ -103,7 +106,7 @@ public final class Alignment {
 
   /** Whether what comes by a channel with that mark follows one that others lack. */
   private boolean blocks(long last) {
-    return exact && last > epoch && !passing.contains(last);
+    return (exact || (moved && last == moving)) && last > epoch && !passing.contains(last);
   }
 
   private void pass(byte[] envelope, long arrivedNs) {

@@ -38,7 +38,10 @@ final class Envelopes {
   }
 
   static List<byte[]> split(byte[] bundle) {
-    ByteBuffer in = ByteBuffer.wrap(bundle).order(ByteOrder.LITTLE_ENDIAN);
+    return split(ByteBuffer.wrap(bundle).order(ByteOrder.LITTLE_ENDIAN));
+  }
+
+  static List<byte[]> split(ByteBuffer in) {
     List<byte[]> envelopes = new ArrayList<>(1);
     while (in.hasRemaining()) {
       byte[] envelope = new byte[in.getInt()];
@@ -49,6 +52,11 @@ final class Envelopes {
       envelopes.add(envelope);
     }
     return envelopes;
+  }
+
+  /** The place of the first envelope of a bundle. */
+  static int firstPlace(ByteBuffer bundle) {
+    return bundle.get(bundle.position() + 4 + 2) & 0xFF;
   }
 
   static int layer(byte[] envelope) {

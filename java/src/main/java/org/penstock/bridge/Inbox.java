@@ -16,6 +16,11 @@ public final class Inbox<T> {
 
   private record Row<T>(T content, Channel<T> channel, int bytes, long putNs) {}
 
+  /** Takes a row in the thread of its writer if nobody has to wait for that. */
+  public interface Shortcut<T> {
+    boolean take(T content) throws InterruptedException;
+  }
+
   /** Sees a row that waits. */
   public interface Visitor<T> {
     void row(T content, long putNs);
@@ -38,6 +43,15 @@ public final class Inbox<T> {
     /** Hands a row over; false if there was no room for it in time. */
     public boolean put(T content, int bytes, long timeoutMs) throws InterruptedException {
       return inbox.put(this, content, bytes, timeoutMs);
+    }
+
+    /**
+     * Hands a row over without waking the reader; false if it has to be put. A reader that waits has done with all that came
+     * before, so the rows of a channel keep their order.
+     */
+    public boolean bypass(T content) throws InterruptedException {
+      Shortcut<T> way = inbox.shortcut;
+      return way != null && inbox.isAwaited() && way.take(content);
     }
 
     /** What the reader has before it, of all its writers. */
@@ -79,6 +93,7 @@ public final class Inbox<T> {
   private boolean readerWaits;
   private long takenPutNs;
   private volatile LongSupplier behind = () -> 0;
+  private volatile Shortcut<T> shortcut;
 
   /** `roomBytes` is what all channels together may hold without asking for more. */
   public Inbox(int writers, int roomBytes) {
@@ -124,6 +139,15 @@ public final class Inbox<T> {
     }
   }
 
+  private boolean isAwaited() {
+    lock.lock();
+    try {
+      return readerWaits && rows.isEmpty();
+    } finally {
+      lock.unlock();
+    }
+  }
+
   private void wakeReader() {
     if (readerWaits) {
       news.signal();
@@ -137,8 +161,11 @@ public final class Inbox<T> {
       long leftNs = TimeUnit.MILLISECONDS.toNanos(timeoutMs);
       while (rows.isEmpty() && writersLeft > 0 && leftNs > 0) {
         readerWaits = true;
-        leftNs = news.awaitNanos(leftNs);
-        readerWaits = false;
+        try {
+          leftNs = news.awaitNanos(leftNs);
+        } finally {
+          readerWaits = false;
+        }
       }
       Row<T> row = rows.poll();
       if (row == null) {
@@ -174,6 +201,11 @@ public final class Inbox<T> {
   /** From now on the reader tells how many bytes it has taken and not done with. */
   public void setBehind(LongSupplier bytes) {
     behind = bytes;
+  }
+
+  /** From now on rows for which the reader waits may go this way. */
+  public void setShortcut(Shortcut<T> way) {
+    shortcut = way;
   }
 
   /** What the reader has before it: the rows that wait, and what it is not done with. */

@@ -29,7 +29,7 @@ public final class Life {
    */
   public enum Action { NOTHING, WAIT, START, SEND_LAST, SEND_END, RESTART, RESTART_LAST, RESTART_END, RELEASE, FINISH }
 
-  private State state = State.IDLE;
+  private volatile State state = State.IDLE; // changed by whoever has the lock of its task
 
   public State state() {
     return state;

@@ -4,9 +4,15 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.databind.util.RawValue;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
@@ -23,6 +29,7 @@ import org.apache.spark.util.TaskCompletionListener;
  */
 final class Pump implements TaskHost.Unit {
   private static final long JOIN_MS = 10_000;
+  private static final long BEHIND_BYTES = 1 << 14; // twice what a receiver of small items may have before it says that it is done
   private static final long FOREVER_MS = Long.MAX_VALUE / 4_000_000L;
 
   private final RunSpec run;
@@ -43,6 +50,7 @@ final class Pump implements TaskHost.Unit {
   private volatile String sourceNews;
   private volatile Channels channels; // null where commits are boundaries
   private volatile TaskContext context;
+  private long newsLookedAt; // by the agent's thread alone
   private volatile Inbox<Object> inbox; // where rows wait before the feeder takes them; null if that is Spark's affair
 
   Pump(RunSpec run, UnitSpec unit, int replica, long batch, SourceOrder source) throws Exception {
@@ -73,6 +81,7 @@ final class Pump implements TaskHost.Unit {
     this.context = context;
     inbox = Handovers.inbox(context);
     Handovers.setBehind(context, this::unacknowledgedBytes);
+    Handovers.setShortcut(context, this::deliverAtOnce);
     this.feeder.set(feeder);
     context.addTaskCompletionListener((TaskCompletionListener) done -> close());
     agent.refresh(run.id());
@@ -147,6 +156,23 @@ final class Pump implements TaskHost.Unit {
     }
   }
 
+  /** Called by the agent's thread: tells workers whether those they send to come after. If nothing is sent nobody looks. */
+  void tellBehind() {
+    if (!started || closed) {
+      return;
+    }
+    long news = out.news();
+    boolean sends = news != newsLookedAt;
+    newsLookedAt = news;
+    boolean behind = sends && Handovers.anyHasMore(context, BEHIND_BYTES);
+    for (TaskHost task : tasks) {
+      WorkerProcess worker = task.reads();
+      if (worker != null) {
+        worker.tellBehind(behind);
+      }
+    }
+  }
+
   /** Hands the envelopes of a row, which arrived at that time, to the tasks they are for. */
   void deliver(List<byte[]> envelopes, long arrivedNs) throws IOException, InterruptedException {
     int from = 0;
@@ -159,6 +185,31 @@ final class Pump implements TaskHost.Unit {
       tasks[place].deliver(envelopes.subList(from, to), arrivedNs);
       from = to;
     }
+  }
+
+  /**
+   * In the thread of whoever sends a row: hands its envelopes to their tasks, if none of them has to be waited for. Marks are
+   * left to the feeder, because much may be to be done then.
+   */
+  private boolean deliverAtOnce(Object row) throws InterruptedException {
+    ByteBuffer bundle = Handovers.bundle(row);
+    if (!tasks[Envelopes.firstPlace(bundle)].takesAtOnce(bundle.remaining(), 1)) {
+      return false; // before anything is copied
+    }
+    List<byte[]> envelopes = Envelopes.split(bundle);
+    int bytes = 0;
+    for (byte[] envelope : envelopes) {
+      bytes += envelope.length;
+      if (Envelopes.isMark(envelope) || !tasks[Envelopes.place(envelope)].takesAtOnce(bytes, envelopes.size())) {
+        return false;
+      }
+    }
+    try {
+      deliver(envelopes, System.nanoTime());
+    } catch (IOException | RuntimeException problem) {
+      failWith(problem); // it is the receiver's
+    }
+    return true;
   }
 
   @Override
@@ -195,20 +246,34 @@ final class Pump implements TaskHost.Unit {
   }
 
   @Override
-  public void join(WorkerProcess head, JsonNode names) {
-    join(head, names.iterator());
+  public void join(TaskHost host, WorkerProcess head, JsonNode names) {
+    Set<String> wanted = new HashSet<>();
+    names.forEach(name -> wanted.add(name.asText()));
+    List<TaskHost> joining = new ArrayList<>(); // in the order in which they feed each other
+    for (TaskHost task : tasks) {
+      if (wanted.contains(task.task())) {
+        joining.add(task);
+      } else {
+        task.leave(host);
+      }
+    }
+    join(host, head, joining.iterator());
   }
 
   /** Their own workers end, one after the other, then the head is told. */
-  private void join(WorkerProcess head, Iterator<JsonNode> names) {
-    if (!names.hasNext()) {
+  private void join(TaskHost host, WorkerProcess head, Iterator<TaskHost> joining) {
+    if (joining.hasNext()) {
+      joining.next().moveTo(host, () -> join(host, head, joining));
+    } else {
       head.tellJoined();
-      return;
     }
-    String name = names.next().asText();
+  }
+
+  @Override
+  public void part(TaskHost host) {
     for (TaskHost task : tasks) {
-      if (task.task().equals(name)) {
-        task.retire(() -> join(head, names));
+      if (task != host) {
+        task.leave(host);
       }
     }
   }
@@ -231,6 +296,12 @@ final class Pump implements TaskHost.Unit {
   }
 
   @Override
+  public boolean isMoved(TaskHost task) {
+    Orders now = agent.orders(run.id());
+    return now != null && now.moved().contains(task.task());
+  }
+
+  @Override
   public String moves(long epoch) {
     Orders now = agent.orders(run.id());
     return now != null && now.moving() == epoch ? now.switches() : "";
@@ -244,7 +315,17 @@ final class Pump implements TaskHost.Unit {
   @Override
   public void marked(TaskHost task, long epoch, boolean valid, String said) throws IOException, InterruptedException {
     multicast(task, epoch);
-    workers.report(Reports.done(task.task(), replica, pool, epoch, valid, false, said));
+    done(Reports.done(task.task(), replica, pool, epoch, valid, false, said));
+  }
+
+  /** The task goes on meanwhile. If its files cannot be had where they belong, the batch fails. */
+  private CompletableFuture<Void> done(String report) {
+    return workers.reportWhenUploaded(report).whenComplete((told, problem) -> {
+      if (problem != null) {
+        Throwable cause = problem instanceof CompletionException ? problem.getCause() : problem;
+        failWith(new FlowException("state cannot be written to the checkpoint: " + cause.getMessage()));
+      }
+    });
   }
 
   /** To all replicas that the task may send to, in the thread that brings what it sends. */
@@ -271,8 +352,10 @@ final class Pump implements TaskHost.Unit {
       multicast(task, Alignment.LAST);
       JsonNode all = news == null ? null : Json.parse(news);
       JsonNode said = all == null ? null : all.path("source").has("positions") ? all.get("source") : all.get("marked");
-      String text = said == null ? null : Json.text(said);
-      workers.report(Reports.done(task.task(), replica, pool, task.answered() + 1, true, true, text));
+      String text = task.told(said == null ? null : Json.text(said));
+      done(Reports.done(task.task(), replica, pool, task.answered() + 1, true, true, text)).get();
+    } catch (ExecutionException failed) {
+      // The batch has failed by that.
     } catch (InterruptedException over) {
       Thread.currentThread().interrupt();
     } catch (IOException problem) {

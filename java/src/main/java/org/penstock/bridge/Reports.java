@@ -32,8 +32,9 @@ public final class Reports {
     return Json.text(Map.of("failed", Map.of("task", task, "replica", replica, "problem", problem)));
   }
 
-  static String restart(String task, int replica, String how) {
-    return Json.text(Map.of("restarted", Map.of("task", task, "replica", replica, "how", how)));
+  /** A worker died; `shown` is what it showed of itself, as `penstock/epochs/killers.py` reads it. */
+  static String restart(String task, int replica, String how, String shown) {
+    return Json.text(Map.of("restarted", Map.of("task", task, "replica", replica, "how", how, "shown", shown)));
   }
 
   /** A replica of a task has written down an epoch, or (last) all of the batch; `said` is JSON of its worker, null without one. */

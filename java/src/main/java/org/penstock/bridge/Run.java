@@ -39,6 +39,7 @@ public final class Run {
   private boolean held;
   private boolean atGate;
   private boolean exhausted;
+  private boolean woken; // whoever waits for reports of epochs has something else to do
   private long startedAtNs;
   private boolean anySourceStarted;
 
@@ -46,7 +47,7 @@ public final class Run {
 
   Run(String id) {
     this.id = id;
-    this.orders = new Orders(id, 0, "{}", Map.of(), Set.of(), -1, -1, false, Epochs.NONE, 0);
+    this.orders = new Orders(id, 0, "{}", Map.of(), Set.of(), -1, -1, false, Epochs.NONE, 0, Set.of());
   }
 
   /** What is to be read, and the number of the first batch: one more than the last that the checkpoint knows. */
@@ -76,13 +77,15 @@ public final class Run {
       }
     }
     long moving = 0;
-    for (JsonNode rescale : Json.parse(json).path("rescales")) {
-      moving = Math.max(moving, rescale.get("epoch").asLong());
+    Set<String> moved = new HashSet<>();
+    for (Map.Entry<String, JsonNode> rescale : Json.parse(json).path("rescales").properties()) {
+      moving = Math.max(moving, rescale.getValue().get("epoch").asLong());
+      moved.add(rescale.getKey());
     }
     orders =
         new Orders(
             id, orders.version() + 1, json, active, chained, batch, orders.endBatch(), orders.closing(),
-            orders.epochs(), moving);
+            orders.epochs(), moving, moved);
   }
 
   public synchronized void setWidth(String column, int partitions) {
@@ -166,7 +169,7 @@ public final class Run {
     orders =
         new Orders(
             id, orders.version() + 1, orders.switches(), orders.active(), orders.chained(), batch, endBatch, closing,
-            epochs, orders.moving());
+            epochs, orders.moving(), orders.moved());
   }
 
   /** From now on commits are marks; this is the last epoch that is committed. */
@@ -212,13 +215,20 @@ public final class Run {
 
   /**
    * What the tasks reported of epochs since the last call, and the epoch with which the batch ends (0 while it does not), as JSON.
-   * Waits until there is something new.
+   * Waits until there are as many reports as are missing, or the batch ends, or somebody wakes it.
    */
-  public synchronized String awaitDone(long knownEnd, long timeoutMs) throws InterruptedException {
-    await(() -> !dones.isEmpty() || ending() != knownEnd, timeoutMs);
+  public synchronized String awaitDone(long knownEnd, int missing, long timeoutMs) throws InterruptedException {
+    await(() -> woken || dones.size() >= missing || ending() != knownEnd, timeoutMs);
+    woken = false;
     String all = "{\"end\":" + ending() + ",\"reports\":[" + String.join(",", dones) + "]}";
     dones.clear();
     return all;
+  }
+
+  /** Whoever waits in `awaitDone`, or is about to, waits no longer. */
+  public synchronized void wake() {
+    woken = true;
+    notifyAll();
   }
 
   private long ending() {

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -20,6 +21,9 @@ import java.util.concurrent.locks.ReentrantLock;
 final class TaskHost {
   private static final long RETIRE_AFTER_NS = 1_000_000_000L;
   private static final boolean FOR_GOOD = true;
+  // What a worker's socket takes though nobody reads from it.
+  private static final int AT_ONCE_ENVELOPES = 128;
+  private static final long AT_ONCE_BYTES = 1 << 16;
 
   /** What is around the task: the other tasks of its unit and the way out. */
   interface Unit {
@@ -52,11 +56,17 @@ final class TaskHost {
     /** Adds what waits for a task in the shuffle; false if nobody knows that. */
     boolean waiting(TaskHost task, Queue queue);
 
-    /** A worker wants to run these tasks itself, once their own workers have ended. */
-    void join(WorkerProcess head, JsonNode tasks);
+    /** A worker of that task runs these itself from now on, and no others: it is told when their own workers have ended. */
+    void join(TaskHost host, WorkerProcess head, JsonNode tasks);
+
+    /** The worker of that task runs no other from now on. */
+    void part(TaskHost host);
 
     /** The epoch with which keys change hands, 0 if they do not. */
     long moving();
+
+    /** Whether keys of this task do. */
+    boolean isMoved(TaskHost task);
 
     /** The switches that say so, for the mark of that epoch; empty for that of another. */
     String moves(long epoch);
@@ -86,6 +96,7 @@ final class TaskHost {
   private final Life life = new Life();
   private final List<Runnable> waiting = new ArrayList<>(); // for the end of a worker that is let go
   private volatile WorkerProcess worker;
+  private final AtomicReference<TaskHost> host = new AtomicReference<>(); // whose worker runs this task; null if it has its own
   private long startedNs;
   private int openInputs = 1; // the shuffle; each task of the unit that feeds this one adds itself
   private volatile String mark; // a source's latest {split: {"ordinal", "offset"}} up to which everything was shipped
@@ -97,6 +108,8 @@ final class TaskHost {
   private long ordered; // of a source: the last epoch that its worker was told to mark
   private long quiet; // of a source: the epoch whose end its worker waits for, else 0
   private volatile long answered;
+  private final Untold untold = new Untold();
+  private volatile long holds; // the epoch whose end its worker waits for with items that it has acknowledged, else 0
 
   TaskHost(Unit unit, int place, String task, int[] feeds) {
     this.unit = unit;
@@ -161,7 +174,9 @@ final class TaskHost {
     }
     sending.lock();
     try {
-      need();
+      if (host.get() == null) {
+        need();
+      }
     } finally {
       sending.unlock();
     }
@@ -178,8 +193,9 @@ final class TaskHost {
     return action;
   }
 
-  /** A worker that dies at birth counts like one that dies later. */
+  /** A worker that dies at birth counts like one that dies later. It says by itself which tasks it runs besides. */
   private void start() throws IOException {
+    unit.part(this);
     WorkerProcess fresh = null;
     while (fresh == null) {
       try {
@@ -217,13 +233,21 @@ final class TaskHost {
     return unacknowledged.bytes();
   }
 
+  /** Whether its worker is there and takes so many bytes, in so many envelopes, without anybody waiting for it. */
+  boolean takesAtOnce(int bytes, int envelopes) {
+    return worker != null
+        && life.state() == Life.State.RUNNING
+        && unacknowledged.bytes() + bytes <= AT_ONCE_BYTES
+        && unacknowledged.envelopes() + envelopes <= AT_ONCE_ENVELOPES;
+  }
+
   void deliver(List<byte[]> envelopes, long arrivedNs) throws IOException, InterruptedException {
     if (alignment == null) {
       give(envelopes, arrivedNs);
       return;
     }
     synchronized (alignment) { // those of one channel come by one thread, but a task may have several
-      alignment.moves(unit.moving());
+      alignment.moves(unit.moving(), unit.isMoved(this));
       for (Alignment.Step step : alignment.arrive(envelopes, arrivedNs)) {
         if (step.epoch() > 0) {
           mark(step.epoch(), step.valid());
@@ -250,6 +274,7 @@ final class TaskHost {
       if (life.hasWorker()) {
         given.put(epoch, valid);
         unmarked = false;
+        holds = epoch == unit.moving() && unit.isMoved(this) ? epoch : holds;
         write(unacknowledged.giveMark(epoch, unit.moves(epoch)));
         return;
       }
@@ -257,7 +282,12 @@ final class TaskHost {
     } finally {
       sending.unlock();
     }
-    unit.marked(this, epoch, valid, null);
+    unit.marked(this, epoch, valid, told(null));
+  }
+
+  /** What its workers have said of an epoch at their end is told with it. */
+  String told(String said) {
+    return untold.with(said);
   }
 
   private void give(List<byte[]> envelopes, long arrivedNs) throws IOException, InterruptedException {
@@ -349,8 +379,9 @@ final class TaskHost {
     }
   }
 
-  /** The worker finishes what it has and ends; `then` runs when it has. */
-  void retire(Runnable then) {
+  /** The worker of another task runs this one: its own finishes what it has and ends; `then` runs when it has. */
+  void moveTo(TaskHost other, Runnable then) {
+    host.set(other);
     sending.lock();
     try {
       Life.Action action = life.on(Life.Event.UNNEEDED);
@@ -365,6 +396,11 @@ final class TaskHost {
       sending.unlock();
     }
     then.run();
+  }
+
+  /** That one does not run this task any more, if it did. Without the lock: whoever says so may have its own. */
+  void leave(TaskHost left) {
+    host.compareAndSet(left, null);
   }
 
   /** The worker to read from, null if there is none now. */
@@ -413,7 +449,7 @@ final class TaskHost {
         unit.route(place, target, envelope);
       }
       case Wire.ACK -> acknowledge(body);
-      case Wire.JOIN -> unit.join(from, Json.parse(text(body)));
+      case Wire.JOIN -> unit.join(this, from, Json.parse(text(body)));
       case Wire.MARKED -> marked(body);
       case Wire.FULL -> unit.full(this);
       case Wire.AT -> unacknowledged.at(body.getLong(), body.getInt());
@@ -455,7 +491,8 @@ final class TaskHost {
     }
     Boolean valid = given.remove(epoch);
     answered = epoch;
-    unit.marked(this, epoch, valid == null || valid, said);
+    holds = epoch > holds ? 0 : holds;
+    unit.marked(this, epoch, valid == null || valid, told(said));
   }
 
   private void ended(WorkerProcess from, String news) {
@@ -471,6 +508,9 @@ final class TaskHost {
       boolean forThisBatch = life.state() == Life.State.RUNNING || life.state() == Life.State.ENDING;
       keep = forThisBatch && !unit.closing();
       action = life.on(Life.Event.ENDED);
+      if (action == Life.Action.RELEASE) {
+        untold.keep(news);
+      }
       worker = null;
       released = new ArrayList<>(waiting);
       waiting.clear();
@@ -508,8 +548,8 @@ final class TaskHost {
       if (unit.closed()) {
         return;
       }
-      if (unit.exact(this)) {
-        unit.workers().report(Reports.restart(task, unit.replica(), epitaph.how()));
+      if (unit.exact(this) || holds > 0) {
+        unit.workers().report(Reports.restart(task, unit.replica(), epitaph.how(), dead.shown()));
         unit.failWith(
             new FlowException("a worker of task " + task + " has ended (" + epitaph.how()
                 + "), and what depends on it goes back to the last commit"));
@@ -522,7 +562,7 @@ final class TaskHost {
                 + " extension module does that"));
         return;
       }
-      unit.workers().report(Reports.restart(task, unit.replica(), epitaph.how()));
+      unit.workers().report(Reports.restart(task, unit.replica(), epitaph.how(), ""));
       Life.Action action = life.on(Life.Event.DIED);
       start();
       if (ordered > answered) { // a source: its successor marks in its place

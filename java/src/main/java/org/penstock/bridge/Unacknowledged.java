@@ -27,14 +27,16 @@ public final class Unacknowledged {
     final long arrivedNs;
     final byte[] envelope; // nothing in the place of a mark
     final long epoch; // of a mark, else 0
+    final String switches; // that come with a mark
     final Map<Integer, byte[]> verdicts = new TreeMap<>(); // items that are put aside, and why
     int first; // all items before it are done
 
-    Entry(long sequence, long arrivedNs, byte[] envelope, long epoch) {
+    Entry(long sequence, long arrivedNs, byte[] envelope, long epoch, String switches) {
       this.sequence = sequence;
       this.arrivedNs = arrivedNs;
       this.envelope = envelope;
       this.epoch = epoch;
+      this.switches = switches;
     }
   }
 
@@ -44,6 +46,7 @@ public final class Unacknowledged {
   private final Map<Place, Integer> deaths = new HashMap<>();
   private long lastSequence;
   private volatile long bytes; // changed by whoever has the lock
+  private volatile int envelopes; // the same; marks are among them
   private Place at;
   private int deathsWithoutProgress;
   private boolean released;
@@ -62,17 +65,22 @@ public final class Unacknowledged {
 
   /** Notes an envelope and returns the frame that carries it. */
   synchronized ByteBuffer give(byte[] envelope, long arrivedNs) {
-    Entry entry = new Entry(++lastSequence, arrivedNs, envelope, 0);
-    open.add(entry);
-    bytes += envelope.length;
+    Entry entry = new Entry(++lastSequence, arrivedNs, envelope, 0, "");
+    add(entry);
     return frame(entry, false);
   }
 
   /** Notes a mark, which has its place among the envelopes, and returns its frame; `switches` are as in `Wire.MARK`. */
   public synchronized ByteBuffer giveMark(long epoch, String switches) {
-    Entry entry = new Entry(++lastSequence, 0, new byte[0], epoch);
-    open.add(entry);
+    Entry entry = new Entry(++lastSequence, 0, new byte[0], epoch, switches);
+    add(entry);
     return Wire.mark(entry.sequence, epoch, false, 0, switches);
+  }
+
+  private void add(Entry entry) {
+    open.add(entry);
+    bytes += entry.envelope.length;
+    envelopes++;
   }
 
   /** Everything up to this sequence is done with; returns whether that was news. */
@@ -80,6 +88,7 @@ public final class Unacknowledged {
     boolean freed = false;
     while (!open.isEmpty() && open.peek().sequence <= sequence) {
       bytes -= open.poll().envelope.length;
+      envelopes--;
       freed = true;
     }
     if (at != null && at.sequence() <= sequence) {
@@ -128,6 +137,10 @@ public final class Unacknowledged {
 
   long bytes() {
     return bytes;
+  }
+
+  int envelopes() {
+    return envelopes;
   }
 
   public synchronized int size() {
@@ -180,7 +193,7 @@ public final class Unacknowledged {
 
   private static ByteBuffer frame(Entry entry, boolean careful) {
     if (entry.epoch > 0) {
-      return Wire.mark(entry.sequence, entry.epoch, false, 0, ""); // who has a successor has to do with no moves
+      return Wire.mark(entry.sequence, entry.epoch, false, 0, entry.switches);
     }
     int body = 8 + 8 + 1 + 4 + 2 + entry.envelope.length;
     for (byte[] verdict : entry.verdicts.values()) {

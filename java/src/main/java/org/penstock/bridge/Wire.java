@@ -28,6 +28,7 @@ public final class Wire {
   public static final byte SWITCHES = 5; // JSON
   public static final byte JOINED = 6; // the workers of chained tasks have ended
   public static final byte LINK = 7; // JSON: the latest exchange of times with the driver, and the lease
+  public static final byte BEHIND = 10; // u8: whether somebody it sends to has much before it
 
   /** Worker to bridge, data channel. */
   public static final byte OUT = 16; // i64 acknowledged, i32 target, u8 place (255: another layer), envelope
@@ -41,7 +42,7 @@ public final class Wire {
 
   public static final byte FULL = 25; // i64 epoch: too much waits for state that comes when it is over
 
-  public static final byte JOIN = 22; // JSON: tasks that this worker will run itself; end their workers
+  public static final byte JOIN = 22; // JSON: all tasks that this worker runs itself besides its own; end their workers, then JOINED
 
   /** Worker to bridge, control channel. */
   public static final byte REPORT = 21; // i64 sequence of the input that was taken last, JSON; answered with LINK

@@ -18,6 +18,7 @@ final class WorkerProcess {
   private final SocketChannel control;
   private final Wire.Reader frames;
   private volatile LongFunction<String> queue = taken -> null;
+  private boolean toldBehind; // by the agent's thread alone
 
   WorkerProcess(
       Workers owner, Zygote parent, String task, int replica, long token, long pid, SocketChannel data,
@@ -65,6 +66,14 @@ final class WorkerProcess {
     control(Wire.frame(Wire.JOINED, new byte[0]));
   }
 
+  /** Whether somebody it sends to has much before it: what it ships at once may share envelopes then. */
+  void tellBehind(boolean behind) {
+    if (behind != toldBehind) {
+      toldBehind = behind;
+      control(Wire.frame(Wire.BEHIND, new byte[] {(byte) (behind ? 1 : 0)}));
+    }
+  }
+
   private void control(ByteBuffer frame) {
     synchronized (control) {
       try {
@@ -103,6 +112,11 @@ final class WorkerProcess {
   /** How it ended; waits a moment for the news. */
   Epitaph epitaph() {
     return parent.epitaph(task, token);
+  }
+
+  /** What it showed of itself to the end; nothing if it showed nothing. */
+  String shown() {
+    return parent.shown(task, replica);
   }
 
   /** Ends it now. Harmless for one that is dead already. */

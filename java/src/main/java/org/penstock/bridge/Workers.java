@@ -3,6 +3,7 @@ package org.penstock.bridge;
 import java.io.IOException;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** The Python workers of one run in this executor: those at work, and those that wait for the next batch. */
@@ -17,6 +18,7 @@ final class Workers {
   private final Agent agent;
   private final Map<String, Kept> idle = new ConcurrentHashMap<>();
   private final Set<WorkerProcess> alive = ConcurrentHashMap.newKeySet();
+  private final Uploads uploads = new Uploads();
   private Zygote zygote;
   private boolean closed;
   private long newestBatch;
@@ -37,7 +39,7 @@ final class Workers {
       zygote = null;
     }
     if (zygote == null) {
-      zygote = new Zygote(run);
+      zygote = new Zygote(run, uploads);
     }
     return zygote;
   }
@@ -122,6 +124,11 @@ final class Workers {
     agent.report(run.id(), json);
   }
 
+  /** Reports when all files of state are where they belong. */
+  CompletableFuture<Void> reportWhenUploaded(String json) {
+    return uploads.then(() -> report(json));
+  }
+
   String link() {
     return agent.link();
   }
@@ -136,6 +143,7 @@ final class Workers {
     if (parent != null) {
       parent.close();
     }
+    uploads.close();
     alive.forEach(WorkerProcess::kill);
     alive.clear();
     idle.clear();

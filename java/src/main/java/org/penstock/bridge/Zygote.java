@@ -4,6 +4,7 @@ import java.io.BufferedReader;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
@@ -15,12 +16,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
+import java.util.Comparator;
+import java.util.HexFormat;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
+import org.apache.spark.penstock.SparkInternals;
 
 /**
  * The warm parent of a run's workers in this executor: a Python process that has imported everything and forks on
@@ -36,6 +41,7 @@ final class Zygote {
   private final SecureRandom random = new SecureRandom();
   private final Path directory;
   private final ServerSocketChannel server;
+  private final StoreServer store; // null where workers use the files of the checkpoint themselves
   private final Process process;
   private final DataOutputStream commands;
   private final CompletableFuture<String> ready = new CompletableFuture<>();
@@ -55,13 +61,16 @@ final class Zygote {
     }
   }
 
-  Zygote(RunSpec run) throws IOException {
+  Zygote(RunSpec run, Uploads uploads) throws IOException {
+    String address = run.checkpoint();
+    CheckpointStore files = address == null ? null : new CheckpointStore(address, SparkInternals.hadoopConf());
     directory =
         Files.createTempDirectory(
             "penstock-", PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
     Path socket = directory.resolve("workers.sock");
     server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
     server.bind(UnixDomainSocketAddress.of(socket), 1024);
+    store = files == null ? null : new StoreServer(files, uploads, directory);
     ProcessBuilder builder = new ProcessBuilder(run.python(), "-m", "penstock.worker.zygote", socket.toString());
     builder.environment().put("PYTHONPATH", run.pythonPath());
     builder.redirectError(ProcessBuilder.Redirect.INHERIT);
@@ -142,6 +151,28 @@ final class Zygote {
     String how = end(token);
     String over = overs.remove(token);
     return over == null ? new Epitaph(task, how) : Epitaph.parse(over);
+  }
+
+  /** The parent of the workers does the same, if it was not killed. */
+  private static void removeAll(Path directory) throws IOException {
+    if (!Files.exists(directory)) {
+      return;
+    }
+    try (Stream<Path> found = Files.walk(directory)) {
+      for (Path path : found.sorted(Comparator.reverseOrder()).toList()) {
+        Files.deleteIfExists(path);
+      }
+    }
+  }
+
+  /** What a worker wrote on its page, in hexadecimal digits; see penstock/epochs/killers.py. */
+  String shown(String task, int replica) {
+    Path page = directory.resolve(String.format("at-%05d-%s", replica, task));
+    try {
+      return Files.exists(page) ? HexFormat.of().formatHex(Files.readAllBytes(page)) : "";
+    } catch (IOException gone) {
+      return "";
+    }
   }
 
   private String end(long token) {
@@ -264,10 +295,12 @@ final class Zygote {
       Thread.currentThread().interrupt();
     }
     try {
+      if (store != null) {
+        store.close();
+      }
       server.close();
-      Files.deleteIfExists(directory.resolve("workers.sock"));
-      Files.deleteIfExists(directory);
-    } catch (IOException leftover) {
+      removeAll(directory);
+    } catch (IOException | UncheckedIOException leftover) {
       directory.toFile().deleteOnExit();
     }
   }

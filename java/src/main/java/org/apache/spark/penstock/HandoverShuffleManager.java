@@ -121,7 +121,7 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
         StreamingShuffleHandle<K, V, ?> shuffle, long mapId, TaskContext context) {
       Handover handover = handover(shuffle);
       handover.countOff(context);
-      Handovers.writes(context, partition -> handover.inboxes.get(partition).load());
+      Handovers.writes(context, handover.inboxes.size(), partition -> handover.inboxes.get(partition).load());
       return new Writer<>(handover, shuffle, mapId, context);
     }
 
@@ -196,11 +196,15 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
           Product2<K, V> record = records.next();
           Object content = record._2();
           int bytes = BYTES_OF_OTHERS;
-          if (content instanceof UnsafeRow row) { // Spark uses it again for the next one
-            content = row.copy();
+          Inbox.Channel<Object> channel = channels.get(partition(record._1()));
+          if (content instanceof UnsafeRow row) {
+            if (channel.bypass(row)) {
+              continue;
+            }
+            content = row.copy(); // Spark uses it again for the next one
             bytes = row.getSizeInBytes();
           }
-          put(channels.get(partition(record._1())), new Tuple2<>(record._1(), content), bytes);
+          put(channel, new Tuple2<>(record._1(), content), bytes);
         }
       } catch (InterruptedException cancelled) {
         throw TaskWatch.cancelled(cancelled);

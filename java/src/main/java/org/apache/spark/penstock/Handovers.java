@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.IntToLongFunction;
 import java.util.function.LongSupplier;
+import java.util.stream.IntStream;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -27,7 +28,10 @@ public final class Handovers {
   private static volatile ShuffleMemory memory;
   private static volatile long largeRows;
   private static final ConcurrentHashMap<Long, Inbox<Object>> READ = new ConcurrentHashMap<>();
-  private static final ConcurrentHashMap<Long, IntToLongFunction> WRITTEN = new ConcurrentHashMap<>();
+  private static final ConcurrentHashMap<Long, Written> WRITTEN = new ConcurrentHashMap<>();
+
+  /** How many bytes each of so many partitions has before it. */
+  private record Written(int partitions, IntToLongFunction loads) {}
 
   /** This is the inbox of a task, as long as it runs. */
   static void reads(TaskContext context, Inbox<Object> inbox) {
@@ -56,15 +60,30 @@ public final class Handovers {
     }
   }
 
+  /** Rows for which a task waits may be taken by their writers' threads in this way. */
+  public static void setShortcut(TaskContext context, Inbox.Shortcut<Object> way) {
+    Inbox<Object> inbox = READ.get(context.taskAttemptId());
+    if (inbox != null) {
+      inbox.setShortcut(way);
+    }
+  }
+
   /** A task writes to a shuffle of which it is known how many bytes each partition has before it. */
-  static void writes(TaskContext context, IntToLongFunction loads) {
-    WRITTEN.put(context.taskAttemptId(), loads);
+  static void writes(TaskContext context, int partitions, IntToLongFunction loads) {
+    WRITTEN.put(context.taskAttemptId(), new Written(partitions, loads));
     context.addTaskCompletionListener((TaskCompletionListener) done -> WRITTEN.remove(done.taskAttemptId()));
   }
 
   /** How many bytes each partition has before it that a task writes to: as good as none where nobody knows. */
   public static IntToLongFunction loads(TaskContext context) {
-    return WRITTEN.getOrDefault(context.taskAttemptId(), partition -> 0);
+    Written known = WRITTEN.get(context.taskAttemptId());
+    return known == null ? partition -> 0 : known.loads();
+  }
+
+  /** Whether any of them has more than that before it; nobody knows of one where the shuffle is Spark's. */
+  public static boolean anyHasMore(TaskContext context, long bytes) {
+    Written known = WRITTEN.get(context.taskAttemptId());
+    return known != null && IntStream.range(0, known.partitions()).anyMatch(one -> known.loads().applyAsLong(one) > bytes);
   }
 
   /** What all shuffles of this process may hold together, beyond the room before each reader. */
@@ -95,10 +114,16 @@ public final class Handovers {
     return known.limitBytes() + largeRows + READ.values().stream().mapToLong(Inbox::roomBytes).sum();
   }
 
-  /** The bundle of envelopes in a row of an inbox, where it lies. */
+  private static UnsafeRow row(Object content) {
+    if (content instanceof UnsafeRow row) {
+      return row;
+    }
+    return content instanceof Incoming.Row came ? came.content() : (UnsafeRow) ((Product2<?, ?>) content)._2();
+  }
+
+  /** The bundle of envelopes in a row that is, or would be, in an inbox, where it lies. */
   public static ByteBuffer bundle(Object content) {
-    UnsafeRow row =
-        content instanceof Incoming.Row came ? came.content() : (UnsafeRow) ((Product2<?, ?>) content)._2();
+    UnsafeRow row = row(content);
     long place = row.getLong(PAYLOAD); // of a column of bytes: where it begins in the row, and how long it is
     return ByteBuffer.wrap((byte[]) row.getBaseObject(), (int) (place >> 32), (int) place)
         .slice()

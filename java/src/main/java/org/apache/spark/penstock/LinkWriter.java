@@ -25,7 +25,7 @@ final class LinkWriter<K, V> extends PartitionWriter<K, V> {
         outlet.close();
       }
     });
-    Handovers.writes(context, partition -> outlets[partition].load());
+    Handovers.writes(context, outlets.length, partition -> outlets[partition].load());
     SparkEnv env = SparkEnv.get();
     StreamingShuffleTaskLocation here =
         new StreamingShuffleTaskLocation(env.executorId(), links.host(), links.port());

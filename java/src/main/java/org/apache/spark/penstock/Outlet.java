@@ -61,6 +61,9 @@ final class Outlet {
   record InProcess(Inbox.Channel<Object> channel) implements Sink {
     @Override
     public void put(Object key, UnsafeRow row, TaskWatch watch) throws InterruptedException {
+      if (channel.bypass(row)) {
+        return;
+      }
       Object content = new Tuple2<>(key, row.copy()); // Spark uses it again for the next one
       while (!channel.put(content, row.getSizeInBytes(), TaskWatch.LOOK_MS)) {
         watch.check();

@@ -5,10 +5,13 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.ToIntFunction;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkContext$;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskContext$;
+import org.apache.spark.deploy.SparkHadoopUtil;
 import org.apache.spark.scheduler.TaskSchedulerImpl;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.DirectShufflePartitionID;
@@ -36,6 +39,11 @@ public final class SparkInternals {
   @SuppressWarnings("unchecked")
   public static <E extends Throwable> E unchecked(Throwable problem) throws E {
     throw (E) problem;
+  }
+
+  /** The settings of Hadoop in this process, with those that the flow's Spark was given. */
+  public static Configuration hadoopConf() {
+    return SparkHadoopUtil.get().newConfiguration(SparkEnv.get().conf());
   }
 
   /** Whether an executor is the one inside the driver of local mode. */

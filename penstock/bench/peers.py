@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import count
@@ -41,6 +41,8 @@ BARS: Final = {"p50_ms": 1.0, "p99_ms": 1.5, "cpu_us": 1.15}
 BARRED: Final = (OWN, OWN_BATCHED, "bytewax")
 EXPERIMENTS: Final = (MICRO, *LIBRARIES)
 """Contestants that can be left out; Penstock always takes part."""
+REPEATS: Final = 2
+"""How often a turn whose source was late is repeated at most; then it counts."""
 _TURN_S: Final = 180.0  # beyond what a turn is meant to take
 _LOOK_S: Final = 0.02
 
@@ -129,6 +131,10 @@ class Watch(threading.Thread):
         return self.spent
 
 
+Ask = Callable[[str, Asked], tuple[Entries, Spent | None] | None]
+"""A contestant for a turn: what arrived, and what it took; None if it takes part no longer."""
+
+
 class Contestant:
     """A process that is asked for turns, and a place for what arrives."""
 
@@ -186,11 +192,28 @@ def _between(entries: Entries, begin_ns: int, end_ns: int) -> int:
 
 @dataclass(slots=True)
 class Measured:
-    """Turns by case and contestant, highest rates by contestant, and why some have none."""
+    """Turns by case and contestant, those that were repeated, highest rates, and why some have none."""
 
     turns: dict[str, dict[str, list[Turn | None]]] = field(default_factory=dict)
+    repeated: dict[str, dict[str, list[Turn | None]]] = field(default_factory=dict)
     highest: dict[str, list[float | None]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+
+    def take_turn(self, case: Case, name: str, ask: "Ask", length: Length) -> None:
+        """One that counts; it is repeated while its source is late, and not too often."""
+        for left in range(REPEATS, -1, -1):
+            found = ask(name, Asked(case.hops, case.rate_per_s, length.turn_s, ""))
+            if found is None:
+                return
+            sent = None if name == MICRO else round(case.rate_per_s * length.turn_s)
+            one = turn(*found, sent, length)
+            lag_ms = 0.0 if one is None or name not in BARRED else one.lag_p99_ms
+            is_repeated = left > 0 and lag_ms > VALID_LAG_MS
+            of_case = (self.repeated if is_repeated else self.turns).setdefault(case.name, {})
+            of_case.setdefault(name, []).append(one)
+            if not is_repeated:
+                return
+            tell(f"  not valid, so repeated: its source was {lag_ms:.1f} ms late at p99")
 
 
 def bench(effort: Effort, only: Sequence[str] = ()) -> Result:
@@ -261,11 +284,7 @@ def contest(contestants: Mapping[str, Contestant], length: Length, measured: Mea
             paced = [name for name in paced if name in BARRED]
         for case in length.cases:
             for name in paced if number % 2 == 0 else paced[::-1]:
-                found = ask(name, Asked(case.hops, case.rate_per_s, length.turn_s, ""))
-                if found is not None:
-                    sent = None if name == MICRO else round(case.rate_per_s * length.turn_s)
-                    of_case = measured.turns.setdefault(case.name, {})
-                    of_case.setdefault(name, []).append(turn(*found, sent, length))
+                measured.take_turn(case, name, ask, length)
         for name in contestants:
             found = ask(name, Asked(2, OFFERED_PER_S, length.turn_s, "", flat_out=True))
             if found is not None:
@@ -280,11 +299,9 @@ def summarise(measured: Measured, length: Length) -> Result:
     figures: dict[str, Any] = {
         "settings": {name: text for name, text in settings.items() if name in took_part},
         **{f"{name}_skipped": why for name, why in measured.skipped.items()},
-        **{
-            name: {who: [None if one is None else asdict(one) for one in turns] for who, turns in of.items()}
-            for name, of in cases.items()
-        },
+        **{name: _shown(of) for name, of in cases.items()},
         f"{HIGHEST}_items_per_s": measured.highest,
+        "repeated_since_not_valid": {name: _shown(of) for name, of in measured.repeated.items()},
     }
     checks = [
         Check(
@@ -296,7 +313,8 @@ def summarise(measured: Measured, length: Length) -> Result:
         for case in length.cases
         for part, bar in BARS.items()
     ]
-    own = [one for of in cases.values() for one in of.get(OWN, []) if one is not None]
+    tried = [*cases.values(), *measured.repeated.values()]
+    own = [one for of in tried for one in of.get(OWN, []) if one is not None]
     sources = [one for of in cases.values() for who in (OWN, "bytewax") for one in of.get(who, [])]
     shares = [
         one.items_per_s / case.rate_per_s
@@ -312,6 +330,10 @@ def summarise(measured: Measured, length: Length) -> Result:
         Check("items duplicated", sum(one.duplicated for one in own) if own else None, "==", 0),
     ]
     return Result("peers", figures, checks)
+
+
+def _shown(of_case: Mapping[str, list[Turn | None]]) -> dict[str, list[dict[str, Any] | None]]:
+    return {who: [None if one is None else asdict(one) for one in turns] for who, turns in of_case.items()}
 
 
 def _middle(of_case: Mapping[str, list[Turn | None]], who: str, part: str) -> float | None:

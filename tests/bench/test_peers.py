@@ -76,6 +76,30 @@ def test_who_was_skipped_is_told_and_fails_its_checks() -> None:
     assert [check.ok for check in result.checks] == [False] * 3 + [True] * 4
 
 
+def test_a_turn_whose_source_was_late_is_repeated_and_shown() -> None:
+    late = ([0, 200, 300], [1, 201, 301])
+    marks = iter([5, 5, 1, 5, 5, 5])
+
+    def ask(_name: str, _asked: Asked) -> tuple[Entries, Spent | None]:
+        came = entries(*late)
+        return replace(came, mark=came.mark + next(marks) * 1_000_000), None
+
+    found, case = Measured(), ONE.cases[0]
+    for _ in range(2):
+        found.take_turn(case, "bytewax", ask, ONE)
+    lags = [one.lag_p99_ms for one in found.turns[case.name]["bytewax"] if one is not None]
+    assert lags == [1.0, 5.0]
+    result = summarise(found, ONE)
+    assert len(result.figures["repeated_since_not_valid"][case.name]["bytewax"]) == 4
+    assert "valid run: worst source lag p99, ms" in [check.name for check in result.checks if not check.ok]
+
+
+def test_what_was_lost_in_a_repeated_turn_counts() -> None:
+    found = measured()
+    found.repeated = {"1_hops_at_1000_items_per_s": {OWN: [replace(TURN, lost=3)]}}
+    assert failed(found) == ["items lost"]
+
+
 def entries(due_ms: list[int], arrived_ms: list[int], index: list[int] | None = None) -> Entries:
     zeros = numpy.zeros(len(due_ms), numpy.int64)
     numbers = numpy.array(range(len(due_ms)) if index is None else index)

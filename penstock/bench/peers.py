@@ -192,12 +192,12 @@ def _between(entries: Entries, begin_ns: int, end_ns: int) -> int:
 
 @dataclass(slots=True)
 class Measured:
-    """Turns by case and contestant, those that were repeated, highest rates, and why some have none."""
+    """Turns by case and contestant, highest rates, why some have none, and turns that were repeated."""
 
     turns: dict[str, dict[str, list[Turn | None]]] = field(default_factory=dict)
-    repeated: dict[str, dict[str, list[Turn | None]]] = field(default_factory=dict)
     highest: dict[str, list[float | None]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    repeated: dict[str, dict[str, list[Turn | None]]] = field(default_factory=dict)
 
     def take_turn(self, case: Case, name: str, ask: "Ask", length: Length) -> None:
         """One that counts; it is repeated while its source is late, and not too often."""

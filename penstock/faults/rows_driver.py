@@ -8,6 +8,7 @@ from typing import Final
 
 from penstock.faults.bed import Bed, committed
 from penstock.faults.drivers import await_no_orphans, driver, private_directories
+from penstock.faults.leftovers import marked
 from penstock.faults.row import Outcome, Row
 from penstock.faults.victims import wait_until
 
@@ -52,8 +53,8 @@ def two_drivers(bed: Bed) -> Outcome:
     return bed.outcome(counts=committed(bed.checkpoint))
 
 
-def told_to_end(bed: Bed, number: signal.Signals) -> Outcome:
-    """Drains, commits, ends with exit code 0 within its deadline."""
+def told_to_end(bed: Bed, number: signal.Signals, *, all_of_it: bool = False) -> Outcome:
+    """Drains, commits, ends with exit code 0 within its deadline; Java and workers are told, too, or not."""
     bed.witness()
     with driver(bed) as started:
         bed.await_items(600)
@@ -62,7 +63,8 @@ def told_to_end(bed: Bed, number: signal.Signals) -> Outcome:
         if number == signal.SIGINT:
             os.killpg(started.process.pid, number)  # as a terminal does
         else:
-            started.signal(number)
+            for process in marked(started.mark) if all_of_it else [started.process.pid]:
+                os.kill(process, number)
         bed.expect("exit code", started.wait(60.0), "==", 0)
         bed.expect("ended after, s", round(time.monotonic() - began_s, 2), "<=", DEADLINE_S)
         await_no_orphans(bed)
@@ -74,5 +76,11 @@ ROWS = (
     Row("kill-driver", "kill -9 the driver, and a start on the same checkpoint", "own", driver_killed),
     Row("two-drivers", "a second driver on the checkpoint of one that runs", "own", two_drivers),
     Row("sigterm", "SIGTERM under load", "own", partial(told_to_end, number=signal.SIGTERM)),
+    Row(
+        "sigterm-all",
+        "SIGTERM under load to the driver, its Java and all workers",
+        "own",
+        partial(told_to_end, number=signal.SIGTERM, all_of_it=True),
+    ),
     Row("ctrl-c", "Ctrl-C under load", "own", partial(told_to_end, number=signal.SIGINT)),
 )

@@ -38,6 +38,7 @@ from penstock.wire.orders import Plan
 from penstock.worker import worker
 from penstock.worker.bridged_files import in_executor, store_beside
 from penstock.worker.gauge import Gauge, has_limits
+from penstock.worker.sigterm import let_forked_end, outlive_sigterm
 
 _DATA_CHANNEL, _CONTROL_CHANNEL = 0, 1
 _LOOK_EVERY_S = 0.05
@@ -174,6 +175,7 @@ def _be_worker(
 ) -> NoReturn:
     status = 1
     try:
+        outlive_sigterm()
         os.setpgid(0, 0)
         if gauge is not None:
             end_with(parent)
@@ -213,6 +215,8 @@ def main(address: str) -> None:
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    outlive_sigterm()
+    let_forked_end()
     try:
         _serve(address, events)
     finally:

@@ -106,10 +106,12 @@ def place() -> Iterator[Path]:
         yield Path(made)
 
 
-def test_sigterm_under_load_is_exit_code_0(place: Path) -> None:
+@pytest.mark.parametrize("told", ["the driver", "all of them"])
+def test_sigterm_under_load_is_exit_code_0(place: Path, told: str) -> None:
     run = Started(place, None)
     run.await_items()
-    run.process.send_signal(signal.SIGTERM)
+    for process in [run.process.pid] if told == "the driver" else map(int, run.processes()):
+        os.kill(process, signal.SIGTERM)
     code, said = run.ended()
     assert code == 0
     assert "drained in" in said

@@ -234,6 +234,18 @@ def test_a_worker_is_killed_on_request_with_what_it_forked(executor: Executor) -
     assert answers(other), "killing the dead and the unknown harms nobody"
 
 
+def test_sigterm_ends_what_a_task_forked_and_neither_worker_nor_zygote(executor: Executor) -> None:
+    worker = executor.fork(1)
+    forked = has_forked(worker)
+    for process in (executor.process.pid, worker.pid, forked):
+        os.kill(process, signal.SIGTERM)
+    assert goes_within(forked, SOON_S)
+    worker.give(2, [STAYS])
+    worker.until(wire.OUT)
+    assert len(worker.items()) == 2, "it goes on"
+    assert answers(executor.fork(2))
+
+
 def test_the_status_of_a_worker_that_ends_by_itself_is_told(executor: Executor) -> None:
     worker = executor.fork(1)
     worker.start("quit")

@@ -49,6 +49,7 @@ public final class PenstockPlugin implements SparkPlugin {
     return new DriverPlugin() {
       @Override
       public Map<String, String> init(SparkContext context, PluginContext plugin) {
+        Sigterm.leaveToDriver();
         context.addSparkListener(new SparkListener() {
           @Override
           public void onExecutorRemoved(SparkListenerExecutorRemoved removed) {

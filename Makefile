@@ -58,8 +58,10 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# Those that start Spark one after the other: it takes both cores.
 test: lint $(STAMPS)/chromium $(STAMPS)/prometheus $(STAMPS)/broker
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow and not spark" --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and spark"
 
 # The documentation as a site, in site/; a link that leads nowhere fails it.
 docs: setup

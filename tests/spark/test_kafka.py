@@ -194,13 +194,17 @@ def test_partitions_and_topics_that_are_added_are_read(
     assert sorted(arrived(broker, sink)) == [*range(50)], "also what came to a partition while nobody read"
 
 
-def test_the_lag_of_the_broker_is_that_of_the_source(spark: SparkSession, broker: KafkaBroker) -> None:
+def test_the_lag_of_the_broker_is_that_of_the_source(
+    spark: SparkSession, broker: KafkaBroker, tmp_path: Path
+) -> None:
     """Records that are too large for many of them to be on their way, so that the source is held back."""
     source = new_topic(broker)
-    produce(broker, source, [b"x" * 100_000] * 30)
+    more = tmp_path / "more"
+    produce(broker, source, [b"x" * 100_000] * 60)
 
     def slow(item: Any) -> None:
-        time.sleep(0.05)
+        while not more.exists():
+            time.sleep(0.01)
 
     flow = ps.Flow("behind")
     read = flow.source(ps.kafka(source, servers=broker.servers), name="numbers", catch_up="30 s")
@@ -217,6 +221,7 @@ def test_the_lag_of_the_broker_is_that_of_the_source(spark: SparkSession, broker
         until(lambda: bool(look()))
         assert seen[-1].catch_up_s == 30
         produce(broker, source, [b"x" * 100_000] * 30)
+        more.touch()
         until(lambda: look() == 0)
     finally:
         job.abandon()

@@ -1,6 +1,7 @@
 """How a task takes the items of an envelope: what it sends stems from an item, and tagged ones are timed."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from penstock.wire.codecs import Unread
 from penstock.wire.envelope import Envelope, Tag
@@ -35,8 +36,11 @@ class Intake:
             self._process_tagged(envelope, arrived_ns)
         else:
             tags = {tag.item: tag for tag in envelope.tags}
+            together = self._outbox.together
             for index in range(len(envelope.items)):
                 self._process_one(envelope, index, tags.get(index), arrived_ns)
+                if index % together == together - 1:
+                    self._outbox.let_go()
         self._head.settle()
 
     def process_one(self, envelope: Envelope, index: int, tag: Tag | None, arrived_ns: int) -> None:
@@ -62,10 +66,20 @@ class Intake:
         outbox.begin_item(None, None)
         for tag in envelope.tags:
             if tag.item > start:
-                head.steps(items[start : tag.item])
+                self._steps(items[start : tag.item])
             outbox.origin_ns = tag.origin_ns
             head.time_item(envelope, tag, arrived_ns, items[tag.item])
             outbox.origin_ns = None
             start = tag.item + 1
         if start < len(items):
-            head.steps(items[start:] if start else items)
+            self._steps(items[start:] if start else items)
+
+    def _steps(self, items: list[Any]) -> None:
+        """What comes of the first of many items does not wait for the last."""
+        together = self._outbox.together
+        if len(items) <= together:
+            self._head.steps(items)
+            return
+        for start in range(0, len(items), together):
+            self._head.steps(items[start : start + together])
+            self._outbox.let_go()

@@ -6,6 +6,7 @@ shipping first closes the stream and then takes what it finds, so no item is eve
 Shipping holds the lock, so the envelopes of a channel leave in order.
 """
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -190,7 +191,8 @@ class OutStream:
                 channel.items.append(item)
             finally:
                 outbox.lock.release()
-        if not self.lifetime_ns or not self.is_open or len(channel.items) >= self.count_limit:
+        may_wait = self.lifetime_ns or outbox.holds
+        if not may_wait or not self.is_open or len(channel.items) >= self.count_limit:
             self._added(outbox, channel)
 
     def _added(self, outbox: "Outbox", channel: Channel) -> None:
@@ -241,6 +243,8 @@ class Outbox:
         is shipped at once. The control line may turn it at any time."""
         self.holds = False
         """Whether what would be shipped at once waits for what is there already."""
+        self.together = sys.maxsize
+        """For how many items it waits."""
         self._held: list[OutStream] = []
         self.wake_shipper: Callable[[int], None] = lambda _: None
         self.on_unshippable: Callable[[OutStream, Any, Exception], None] = _refuse
@@ -389,10 +393,14 @@ class Outbox:
             finally:
                 self.lock.release()
 
-    def gather(self) -> None:
-        """More is there already: what comes of it goes together, as far as nobody has to wait for it."""
+    def gather(self, together: int = sys.maxsize, *, crowded: bool = False) -> None:
+        """More is there already: what comes of so many items goes together where nobody has to wait for it.
+
+        It takes one system call, and one envelope if much waits before receivers, or before this worker.
+        """
+        self.together = together
         self.frames.gather()
-        self.holds = self.joins
+        self.holds = self.joins or crowded
 
     def let_go(self) -> None:
         """Ship what was held so far."""
@@ -409,6 +417,7 @@ class Outbox:
     def release(self) -> None:
         """All that was there is worked off: ship what was held, and from now on everything by itself."""
         self.holds = False
+        self.together = sys.maxsize
         self.let_go()
         self.frames.apart()
 

@@ -7,8 +7,7 @@ from typing import Any, Final
 _MOST_FRAMES: Final = 32
 _MOST_BYTES: Final = 1 << 16
 _TOGETHER_NS: Final = 50_000
-_QUICK_NS: Final = 50_000
-_ENVELOPES: Final = 256
+_ITEMS: Final = 256
 
 
 class Frames:
@@ -58,22 +57,25 @@ class Frames:
 
 
 class Pace:
-    """How quick a task is: where envelopes take next to no time, what came of one may wait for the next."""
+    """How quick a task is: where items take next to no time, what came of one may wait for the next."""
 
-    __slots__ = ("_envelopes", "_gathering_ns", "_useful_ns", "is_quick")
+    __slots__ = ("_gathering_ns", "_items", "_useful_ns", "is_quick", "together")
 
     def __init__(self) -> None:
         self.is_quick = False
-        """Whether the last envelopes took less than `_QUICK_NS` in the mean."""
-        self._envelopes = self._useful_ns = self._gathering_ns = 0
+        """Whether the last items took less than `_TOGETHER_NS` in the mean."""
+        self.together = 1
+        """How many of them took that."""
+        self._items = self._useful_ns = self._gathering_ns = 0
 
-    def took(self, useful_ns: int) -> bool:
-        """An envelope took so long; whether what was gathered is to go now."""
+    def took(self, useful_ns: int, items: int) -> bool:
+        """So many items took so long; whether what was gathered is to go now."""
         self._useful_ns += useful_ns
-        self._envelopes += 1
-        if self._envelopes == _ENVELOPES:
-            self.is_quick = self._useful_ns < _ENVELOPES * _QUICK_NS
-            self._envelopes = self._useful_ns = 0
+        self._items += items
+        if self._items >= _ITEMS:
+            self.is_quick = self._useful_ns < self._items * _TOGETHER_NS
+            self.together = max(1, self._items * _TOGETHER_NS // max(1, self._useful_ns))
+            self._items = self._useful_ns = 0
         self._gathering_ns += useful_ns
         if self._gathering_ns < _TOGETHER_NS:
             return False

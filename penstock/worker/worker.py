@@ -61,6 +61,8 @@ _ACK_EVERY = 64
 _ACK_EVERY_BALANCED = 8
 _ACK_AT_ONCE_BYTES = 2048
 _MANY_BYTES = 256
+# The last of them waits for milliseconds anyway, and for less where envelopes are fewer.
+_CROWDED_BYTES = 1 << 14
 _CHAIN_CHECK_S = 0.1
 _STATE_CHECK_S = 0.005
 _STATE_CHECK_NS = 5_000_000
@@ -251,8 +253,9 @@ class Worker:
             self._tell_hosted(self._chain.tasks)  # the bridge of another batch does not know of it
         self._follow_chain(at_mark=True)
         while True:
-            if self._pace.is_quick and self._inbox.waiting_bytes > _MANY_BYTES and self._may_gather:
-                self._outbox.gather()
+            waiting = self._inbox.waiting_bytes
+            if waiting > _MANY_BYTES and self._pace.is_quick and self._may_gather:
+                self._outbox.gather(self._pace.together, crowded=waiting > _CROWDED_BYTES)
             for kind, body in self._inbox.frames():
                 if kind == DATA:
                     self._process(body)
@@ -390,7 +393,7 @@ class Worker:
             calls.end_input(sequence)
         useful_ns = outbox.task_time.halt(time.monotonic_ns()) - useful_before_ns
         self._head.measured.envelope_done(envelope, arrived_ns, useful_ns)
-        if self._pace.took(useful_ns):
+        if self._pace.took(useful_ns, len(envelope.items)):
             outbox.let_go()
         self._unacknowledged += 1
         is_large = len(data) >= self._ack_at_once_bytes

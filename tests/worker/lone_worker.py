@@ -153,6 +153,13 @@ class LoneWorker:
     def items(self) -> list[Any]:
         return [item for _, _, envelope in self.out for item in envelope.items]
 
+    def until_items(self, count: int) -> None:
+        """Take in frames until so many items have come in all."""
+        come, known = 0, 0
+        while (come := come + sum(len(one.items) for _, _, one in self.out[known:])) < count:
+            known = len(self.out)
+            self.until(wire.OUT)
+
     def until(self, kind: int) -> dict[str, Any]:
         """Take in frames up to the first of a kind; its body if it is JSON."""
         *_, (_, body) = self.frames_until(kind)

@@ -5,7 +5,6 @@ import threading
 import pytest
 
 from penstock.flow import Flow
-from penstock.wire.frames import OUT
 from penstock.worker.sending import Frames, Pace
 from tests.flow.random_flows import Partitioned
 from tests.worker.lone_worker import lone_worker
@@ -19,6 +18,13 @@ class Sent:
     def __init__(self, *, gathers: bool = True) -> None:
         self.calls: list[bytes] = []
         self.frames = Frames(self.calls.append, threading.RLock(), gathers=gathers)
+
+
+def quick_flow() -> Flow:
+    flow = Flow("lone")
+    source = flow.source(Partitioned(1), name="source")
+    source.map(lambda item: item + 1, name="middle").sink(print, name="sink")
+    return flow
 
 
 def test_frames_go_at_once_unless_they_are_gathered() -> None:
@@ -65,7 +71,7 @@ def test_whoever_takes_single_frames_gets_them() -> None:
 
 def is_quick_after(pace: Pace, useful_ns: int) -> bool:
     for _ in range(256):
-        pace.took(useful_ns)
+        pace.took(useful_ns, 1)
     return pace.is_quick
 
 
@@ -73,28 +79,58 @@ def test_only_a_quick_task_lets_results_wait() -> None:
     pace = Pace()
     assert not pace.is_quick, "nobody knows it yet"
     assert is_quick_after(pace, QUICK_NS)
+    assert pace.together == 10
     assert not is_quick_after(pace, SLOW_NS)
+    assert pace.together == 1
+
+
+def test_a_large_envelope_makes_no_task_slow() -> None:
+    pace = Pace()
+    pace.took(QUICK_NS * 1000, 1000)
+    assert (pace.is_quick, pace.together) == (True, 10)
 
 
 def test_results_wait_for_a_moment() -> None:
     pace = Pace()
-    assert [pace.took(20_000) for _ in range(6)] == [False, False, True, False, False, True]
-    assert pace.took(SLOW_NS)
+    assert [pace.took(20_000, 1) for _ in range(6)] == [False, False, True, False, False, True]
+    assert pace.took(SLOW_NS, 1)
 
 
 def test_results_of_a_quick_task_go_together_and_wait_for_no_other_input() -> None:
-    flow = Flow("lone")
-    flow.source(Partitioned(1), name="source").map(lambda item: item + 1, name="middle").sink(
-        print, name="sink"
-    )
-    with lone_worker(flow) as worker:
+    with lone_worker(quick_flow()) as worker:
         worker.start("middle")
         for first in (1, 601):
             with worker.together():
                 for sequence in range(first, first + 600):
                     worker.give(sequence, [sequence])
-            while len(worker.out) < first + 599:
-                worker.until(OUT)
+            worker.until_items(first + 599)
         worker.give(1201, [1201])
-        worker.until(OUT)
+        worker.until_items(1201)
         assert worker.items() == [*range(2, 1203)]
+
+
+def test_results_of_a_crowd_share_envelopes_and_keep_their_order() -> None:
+    with lone_worker(quick_flow()) as worker:
+        worker.start("middle")
+        worker.give(1, [*range(1000)])
+        worker.until_items(1000)
+        assert {len(envelope.items) for _, _, envelope in worker.out} == {1}
+        given = 1000
+        while len(worker.out) == given and given < 50_000:  # on a busy machine no task is quick at first
+            with worker.together():
+                for item in range(given, given + 1000):
+                    worker.give(item, [item])
+            given += 1000
+            worker.until_items(given)
+        assert len(worker.out) < given
+        assert worker.items() == [*range(1, given + 1)]
+
+
+def test_results_of_a_large_envelope_do_not_wait_for_its_last_item() -> None:
+    with lone_worker(quick_flow()) as worker:
+        worker.start("middle")
+        worker.give(1, [*range(1000)])
+        worker.until_items(1000)
+        worker.give(2, [*range(20_000)])
+        worker.until_items(21_000)
+        assert max(len(envelope.items) for _, _, envelope in worker.out) < 5_000

@@ -106,8 +106,8 @@ def flow(ledger: Ledger) -> penstock.Flow:
 def run(length: Length, *, commits: bool) -> Turn | None:
     """A turn; None if nothing came while it counted."""
     with Sampled() as ledger, tempfile.TemporaryDirectory(prefix="penstock-bench-") as place:
-        options: dict[str, Any] = {"checkpoint": place, "commit": COMMIT, "marks": True}
-        job = penstock.run(flow(ledger), policy=None, **(options if commits else {"commit": "1 h"}))
+        checkpoint, commit = (place, COMMIT) if commits else (None, "1 h")
+        job = penstock.run(flow(ledger), checkpoint=checkpoint, commit=commit, policy=None)
         if job.await_end(FILL_S + length.settle_s):
             raise RuntimeError(f"the flow has ended: {job.exception()}")
         files = StateFiles(Path(place))

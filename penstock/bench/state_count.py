@@ -74,8 +74,8 @@ def count(effort: Effort) -> tuple[dict[str, Any], list[Check]]:
 def look(name: str, rate_per_s: float, length: Length) -> Look:
     """One turn of a contestant."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as place:
-        commits: dict[str, Any] = {"checkpoint": place, "commit": "1 s", "marks": True}
-        job = penstock.run(flow(name, rate_per_s), policy=None, **(commits if name == COMMITTED else {}))
+        checkpoint, commit = (place, "1 s") if name == COMMITTED else (None, None)
+        job = penstock.run(flow(name, rate_per_s), checkpoint=checkpoint, commit=commit, policy=None)
         if job.await_end(length.settle_s):
             raise RuntimeError(f"the flow has ended: {job.exception()}")
         found = Look(window(job, length.window_s), bytes_per_key(job, KEYS))

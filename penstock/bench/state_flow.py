@@ -7,7 +7,7 @@ schedule that goes on while the flow stands still.
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ import penstock
 from penstock.bench.keyed import LIFETIME, Kept, counted, filling, key_text, number_of, one_of
 from penstock.bench.state_count import bytes_per_key
 from penstock.faults.items import numbers
+from penstock.spark.commits import CommitBy
 from penstock.spark.job import Job
 from penstock.testing import Ledger
 from penstock.testing.arrivals import Entries
@@ -81,8 +82,8 @@ def groups_of(entries: Entries, groups: NDArray[numpy.int64]) -> NDArray[numpy.i
     return found
 
 
-def options(place: Path, *, marks: bool) -> dict[str, Any]:
-    """How it is run: with a commit each second, or with boundaries only where they are asked for."""
-    if marks:
-        return {"checkpoint": place / "checkpoint", "commit": COMMIT, "policy": None}
-    return {"checkpoint": place / "checkpoint", "commit": "1 h", "commit_by": "boundaries", "policy": None}
+def started(flow: penstock.Flow, place: Path, *, marks: bool = True) -> Job:
+    """Run it: with a commit each second, or with boundaries only where they are asked for."""
+    commit = COMMIT if marks else "1 h"
+    by: CommitBy = "marks" if marks else "boundaries"
+    return penstock.run(flow, checkpoint=place / "checkpoint", commit=commit, commit_by=by, policy=None)

@@ -101,7 +101,7 @@ def killed(victim: str, length: Length) -> Came:
         place = Path(directory)
         flow = state_flow.flow(ledger, KEYS, place, REPLICAS, elastic=False)
         try:
-            job = penstock.run(flow, **state_flow.options(place, marks=True))
+            job = state_flow.started(flow, place)
         except penstock.FlowError as problem:
             return Came(refused=str(problem))
         state_flow.await_filled(job, KEYS)

@@ -14,7 +14,6 @@ from typing import Any, Final
 import numpy
 from numpy.typing import NDArray
 
-import penstock
 from penstock.bench import state_flow
 from penstock.bench.baselines import bench_session
 from penstock.bench.boundary import gap_ms
@@ -148,7 +147,7 @@ class _Ways:
 
     def begin(self, replicas: int) -> Job:
         flow = state_flow.flow(self._ledger, self._keys, self._place, replicas, elastic=True)
-        return penstock.run(flow, **state_flow.options(self._place, marks=self._name != BOUNDARY))
+        return state_flow.started(flow, self._place, marks=self._name != BOUNDARY)
 
     def change(self, job: Job, replicas: int) -> Job:
         """Over when items come out again."""

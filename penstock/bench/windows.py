@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.processes import cpu_s, steady_cpu_s
+from penstock.processes import steady_cpu_s
 from penstock.spark.job import Job
 
 
@@ -22,7 +22,7 @@ class Window:
 
     @property
     def cpu_us_per_item(self) -> float | None:
-        """CPU of all processes, Spark's and the driver's included; None if nothing came."""
+        """CPU of all processes, Spark's and the driver's too, but for Java's compilers; None if nothing came."""
         return self.cpu_s * 1e6 / self.items if self.items else None
 
     @property
@@ -55,9 +55,9 @@ def arrived(job: Job) -> int:
 
 def window(job: Job, seconds: float) -> Window:
     """Look, wait, look again."""
-    items, cpu, begin = arrived(job), cpu_s(), time.monotonic()
+    items, cpu_s, begin = arrived(job), steady_cpu_s(), time.monotonic()
     time.sleep(seconds)
-    return Window(time.monotonic() - begin, arrived(job) - items, cpu_s() - cpu)
+    return Window(time.monotonic() - begin, arrived(job) - items, steady_cpu_s() - cpu_s)
 
 
 def lifetimes_in_turn(

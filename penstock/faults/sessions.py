@@ -6,6 +6,7 @@ Run as a module it is such a process: it is asked by lines of its standard input
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,10 +94,16 @@ class OwnStage:
 
 
 class HereStage:
-    """In this process, on a Spark that is there already."""
+    """In this process, on a Spark that is there already.
+
+    One at a time, however many stages there are: what belongs to another trial would look left behind.
+    """
+
+    _turn = threading.Lock()
 
     def trial(self, row: Row, seed: int, number: int) -> Outcome:
-        return trial(row, seed, number)
+        with self._turn:
+            return trial(row, seed, number)
 
 
 @contextmanager

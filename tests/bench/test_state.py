@@ -215,8 +215,8 @@ def test_recovery_has_bars_for_a_worker_and_an_executor() -> None:
 
 
 def test_a_kill_that_could_not_be_tried_is_told_and_fails() -> None:
-    section = of_recovery(BACK, Came(refused="marks=True needs a checkpoint on this machine"))
-    assert section[0]["executor_refused"] == "marks=True needs a checkpoint on this machine"
+    section = of_recovery(BACK, Came(refused="workers do not reach the checkpoint"))
+    assert section[0]["executor_refused"] == "workers do not reach the checkpoint"
     assert len(failed(section)) == 4
 
 

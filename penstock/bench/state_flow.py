@@ -16,7 +16,6 @@ import penstock
 from penstock.bench.keyed import LIFETIME, Kept, counted, filling, key_text, number_of, one_of
 from penstock.bench.state_count import bytes_per_key
 from penstock.faults.items import numbers
-from penstock.spark.commits import CommitBy
 from penstock.spark.job import Job
 from penstock.testing import Ledger
 from penstock.testing.arrivals import Entries
@@ -84,6 +83,7 @@ def groups_of(entries: Entries, groups: NDArray[numpy.int64]) -> NDArray[numpy.i
 
 def started(flow: penstock.Flow, place: Path, *, marks: bool = True) -> Job:
     """Run it: with a commit each second, or with boundaries only where they are asked for."""
-    commit = COMMIT if marks else "1 h"
-    by: CommitBy = "marks" if marks else "boundaries"
-    return penstock.run(flow, checkpoint=place / "checkpoint", commit=commit, commit_by=by, policy=None)
+    checkpoint = place / "checkpoint"
+    if marks:
+        return penstock.run(flow, checkpoint=checkpoint, commit=COMMIT, policy=None)
+    return penstock.run(flow, checkpoint=checkpoint, commit="1 h", commit_by="boundaries", policy=None)

@@ -22,7 +22,7 @@ class Window:
 
     @property
     def cpu_us_per_item(self) -> float | None:
-        """CPU of all processes, Spark's and the driver's too, but for Java's compilers; None if nothing came."""
+        """CPU of all processes, Spark's and the driver's included; None if nothing came."""
         return self.cpu_s * 1e6 / self.items if self.items else None
 
     @property
@@ -54,7 +54,7 @@ def arrived(job: Job) -> int:
 
 
 def window(job: Job, seconds: float) -> Window:
-    """Look, wait, look again."""
+    """Look, wait, look again. The compilers of the JVM, which are busy after a start, do not count."""
     items, cpu_s, begin = arrived(job), steady_cpu_s(), time.monotonic()
     time.sleep(seconds)
     return Window(time.monotonic() - begin, arrived(job) - items, steady_cpu_s() - cpu_s)

@@ -25,38 +25,14 @@ HOME: Final = "_penstock_state"
 """The attribute of a task's object that says where its state is."""
 PLAIN: Final = frozenset((bool, bytes, float, int, str, type(None)))
 """Types of values that nobody can change in place."""
-_MISSING: Final = object()
 
 
 class StateError(Exception):
     """State is declared or used in a way that cannot work."""
 
 
-class Touched(NamedTuple):
-    """Cells that were touched, with their values of now; and the group of the key of each."""
-
-    values: dict[Any, Any]
-    groups: list[int]
-
-    def note(self, group: int, entry: Any, value: Any) -> None:
-        """It is touched, perhaps not for the first time."""
-        self.values[entry] = value
-        if len(self.values) > len(self.groups):
-            self.groups.append(group)
-
-
 class Home(Protocol):
     """Where the state of an object is."""
-
-    values: dict[Any, Any] | None
-    """Of plain cells, by (name, key): those of the group of the key that is at work, if there is nothing else
-    to be done for an item than to look them up. Cells do that themselves: it is what most items need.
-    """
-    touched: Touched | None
-    """Where to note what is touched among them, if anybody wants to know."""
-    group: int
-    at: Hashable
-    """The key that is at work."""
 
     def key(self) -> Hashable:
         """The key that is at work."""
@@ -145,8 +121,8 @@ class Cell(Declared, Generic[T]):
         self.make = make
         self.kept = kept
         self.ttl_ms = None if ttl is None else milliseconds(ttl)
-        self.is_plain = ttl is None and kind != "per replica"
-        """Of a key, and without an end."""
+        self.is_plain = ttl is None and kind == "value" and not kept
+        """Whether it is nothing but a value, which begins with one that nobody can change in place."""
         if self.ttl_ms == 0:
             raise StateError(f"ttl: {ttl!r} is zero; it must be longer")
 
@@ -158,26 +134,11 @@ class Cell(Declared, Generic[T]):
     def __get__(self, task: object, owner: type) -> "Cell[T] | T":
         if task is None:
             return self
-        home = task.__dict__.get(HOME)  # once or more for every item, so without a call in between
-        if home is not None and home.values is not None and self.is_plain:
-            known = home.values.get((self.name, home.at), _MISSING)
-            if type(known) in PLAIN:
-                return known  # type: ignore[no-any-return]
-        found: T = (_home(task) if home is None else home).read(self)
+        found: T = _home(task).read(self)
         return found
 
     def __set__(self, task: object, value: T) -> None:
-        home = task.__dict__.get(HOME)
-        if home is None or home.values is None or not self.is_plain:
-            (_home(task) if home is None else home).write(self, value)
-            return
-        entry = (self.name, home.at)
-        home.values[entry] = value
-        if home.touched is not None:  # as `note` does
-            touched, groups = home.touched
-            touched[entry] = value
-            if len(touched) > len(groups):
-                groups.append(home.group)
+        _home(task).write(self, value)
 
     def __delete__(self, task: object) -> None:
         _home(task).forget(self.name)
@@ -185,6 +146,22 @@ class Cell(Declared, Generic[T]):
     def spec(self) -> Spec:
         """Its kind, and how long it lives."""
         return Spec(self.name, self.kind, self.ttl_ms)
+
+
+class Held(Generic[T]):
+    """In place of a cell in the class of an object whose attribute has the value while an item is at work.
+
+    So this is asked where no item is, or where it has deleted the value.
+    """
+
+    def __init__(self, cell: Cell[T]) -> None:
+        self.cell = cell
+
+    def __get__(self, task: object, owner: type) -> "Cell[T] | T":
+        if task is None:
+            return self.cell
+        _home(task).key()
+        return self.cell.make()
 
 
 class PerReplica(Cell[T]):
@@ -401,8 +378,9 @@ def declared(body: object) -> tuple[Declared, ...]:
     for base in reversed(owner.__mro__):
         for name, attribute in vars(base).items():
             found.pop(name, None)
-            if isinstance(attribute, Declared):
-                found[name] = attribute
+            part = attribute.cell if isinstance(attribute, Held) else attribute
+            if isinstance(part, Declared):
+                found[name] = part
     return tuple(found.values())
 
 
@@ -416,11 +394,6 @@ def _home(task: object) -> Home:
 
 class _Alone:
     """The state of an object that no flow runs: one key, and timers that never fire."""
-
-    values: dict[Any, Any] | None = None
-    touched: Touched | None = None
-    group = 0
-    at: Hashable = None
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}

@@ -1,6 +1,7 @@
 """The commits that a checkpoint on this machine has, what of them can be used, and which files they need."""
 
 import pickle
+from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,14 +116,14 @@ def keys_of(checkpoint: Path, commit: Commit) -> dict[str, int]:
 
 
 def _keys(portions: Iterable[Portion]) -> set[Hashable]:
-    alive: set[tuple[str, Hashable]] = set()
+    alive: dict[str | None, set[Hashable]] = defaultdict(set)
     for portion in portions:
         keys = pickle.loads(portion.keys)
         if portion.values is None:
-            alive.difference_update(keys)
+            alive[portion.name].difference_update(keys)
         else:
-            alive.update(keys)
-    return {key for _, key in alive}
+            alive[portion.name].update(keys)
+    return set[Hashable]().union(*alive.values())
 
 
 def _marked(checkpoint: Path, storage: LocalStorage) -> list[Commit]:

@@ -76,12 +76,11 @@ def look_at(storage: Storage, batches: Sequence[int], checkpoint: str) -> Looked
 def _kept(storage: Storage, entry: Entry, task: str) -> Iterator[Kept]:
     latest = {}
     for change in restored_changes(storage, entry.files, task, range(-entry.pools[task], KEY_GROUPS)):
-        latest[change.group, change.key] = change
+        latest[change.name, change.group, change.key] = change
     for change in latest.values():
         if change.value is not None:
-            name, key = pickle.loads(change.key)
             replica = -1 - change.group if change.group < 0 else None
-            yield Kept(task, name, key, replica, _value(change.value))
+            yield Kept(task, change.name or "", pickle.loads(change.key), replica, _value(change.value))
 
 
 def _value(pickled: bytes) -> Any:

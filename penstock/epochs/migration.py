@@ -147,7 +147,7 @@ def adapter(file: StateFile, parts: Sequence[Declared], dropped: Collection[str]
         return None
 
     def adapt(change: Change) -> Change | None:
-        name, key = pickle.loads(change.key)
+        name = change.name or ""
         now = names.get(name, name)
         if now is None:
             return None
@@ -156,6 +156,6 @@ def adapter(file: StateFile, parts: Sequence[Declared], dropped: Collection[str]
             migrate = cells[now].migrate
             assert migrate is not None, "a start without it was refused"
             value = pickle.dumps(migrate(pickle.loads(value), migrated[name]))
-        return Change(change.group, pickle.dumps((now, key)), value, change.until)
+        return Change(change.group, change.key, value, change.until, now)
 
     return adapt

@@ -1,12 +1,13 @@
-"""State as files have it: many keys with their values at once.
+"""State as files have it: many keys of one declaration with their values at once.
 
 Values of plain types are pickled together, others each by itself: one that cannot be pickled, or read, is
 named by its key then, and those that nobody asks for are not touched.
 """
 
 import pickle
+from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, compress, repeat
+from itertools import compress, repeat
 from operator import attrgetter
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ Key = Hashable
 GONE: Final = object()
 """In place of the value of a key that is not there."""
 _MOST_KEYS: Final = 1024
-"""A worker takes a portion in without a break; it may be larger by the keys of a group."""
+"""A worker takes a portion in without a break."""
 _BY_GROUP: Final = attrgetter("group")
 
 
@@ -31,39 +32,32 @@ class NotPicklableError(Exception):
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A key with its value, or (a tombstone) None if it is gone; both pickled."""
+    """A key with its value, or (a tombstone) None if it is gone; both pickled. `name` is what was declared."""
 
     group: int
     key: bytes
     value: bytes | None
     until: int | None = None
+    name: str | None = None
 
 
 class Portion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Some keys, each of them once, with values, or (tombstones) None.
 
-    `groups` are those of the keys: of each one, or (if there are `counts`) of so many after each other.
-    `keys` is a pickled list; so is `values` if all are plain, else it has each of them pickled. `until` are
-    the ends of the keys, if any has one.
+    `groups` are those of the keys, one by one. `keys` is a pickled list; so is `values` if all are plain, else
+    it has each of them pickled. `until` are the ends of the keys, if any has one. `name` is what was declared.
     """
 
     groups: tuple[int, ...]
-    counts: tuple[int, ...] | None
     keys: bytes
     values: bytes | tuple[bytes, ...] | None
     until: tuple[int | None, ...] | None = None
+    name: str | None = None
 
     @property
     def span(self) -> tuple[int, int]:
         """The lowest and the highest group."""
         return min(self.groups), max(self.groups)
-
-    def runs(self) -> Iterator[tuple[int, slice]]:
-        """Groups, and which of the keys are theirs."""
-        at = 0
-        for group, count in zip(self.groups, self.counts or repeat(1), strict=False):
-            yield group, slice(at, at + count)
-            at += count
 
     def entries(self, wanted: Container[int]) -> Iterator[tuple[int, Key, Any, int | None]]:
         """Group, key, value and end of the keys in wanted groups; `GONE` is the value of a tombstone."""
@@ -75,8 +69,8 @@ class Portion(msgspec.Struct, frozen=True, array_like=True, gc=False):
                 return plain[at]
             return read(keys[at], values[at]) if isinstance(values, tuple) else GONE
 
-        for group, run in self.runs():
-            for at in range(run.start, run.stop) if group in wanted else ():
+        for at, group in enumerate(self.groups):
+            if group in wanted:
                 yield group, keys[at], value(at), None if self.until is None else self.until[at]
 
     def pairs(self) -> list[tuple[Key, Any]] | None:
@@ -88,79 +82,50 @@ class Portion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def changes(self) -> Iterator[Change]:
         """One by one."""
         keys, values = pickle.loads(self.keys), self.values
-        groups = _groups(self.groups, self.counts)
         pickled: Iterable[bytes | None]
         if isinstance(values, bytes):
             pickled = map(pickle.dumps, pickle.loads(values))
         else:
             pickled = repeat(None, len(keys)) if values is None else values
         ends = self.until or repeat(None, len(keys))
-        return map(Change, groups, map(pickle.dumps, keys), pickled, ends)
+        return map(Change, self.groups, map(pickle.dumps, keys), pickled, ends, repeat(self.name))
 
     def within(self, groups: Container[int]) -> "Portion | None":
         """What it has of these groups."""
         mine = [group in groups for group in self.groups]
         if all(mine) or not any(mine):
             return self if mine[0] else None
-        chosen = [*_groups(mine, self.counts)]
-        keys = [*compress(pickle.loads(self.keys), chosen)]
+        keys = [*compress(pickle.loads(self.keys), mine)]
         values = self.values
         if isinstance(values, bytes):
-            values = pickle.dumps([*compress(pickle.loads(values), chosen)])
+            values = pickle.dumps([*compress(pickle.loads(values), mine)])
         elif values is not None:
-            values = tuple(compress(values, chosen))
-        until = None if self.until is None else tuple(compress(self.until, chosen))
-        counts = None if self.counts is None else tuple(compress(self.counts, mine))
-        return Portion(tuple(compress(self.groups, mine)), counts, pickle.dumps(keys), values, until)
-
-
-def _groups(groups: Iterable[Any], counts: Iterable[int] | None) -> Iterable[Any]:
-    """What is said of groups, for each key."""
-    return groups if counts is None else chain.from_iterable(map(repeat, groups, counts))
+            values = tuple(compress(values, mine))
+        until = None if self.until is None else tuple(compress(self.until, mine))
+        return Portion(tuple(compress(self.groups, mine)), pickle.dumps(keys), values, until, self.name)
 
 
 def portions_of(
-    known: Iterable[tuple[int, Mapping[Key, Any]]], until: Mapping[Key, int]
-) -> Iterator[Portion]:
-    """All that is known of groups, which come in order."""
-    groups: list[int] = []
-    counts: list[int] = []
-    keys: list[Key] = []
-    values: list[Any] = []
-    for group, of_group in known:
-        groups.append(group)
-        counts.append(len(of_group))
-        keys += of_group
-        values += of_group.values()
-        if len(keys) >= _MOST_KEYS:
-            yield from _pickled(groups, counts, keys, values, until)
-            groups, counts, keys, values = [], [], [], []
-    if keys:
-        yield from _pickled(groups, counts, keys, values, until)
-
-
-def portions_of_keys(
-    groups: list[int], keys: list[Key], values: list[Any], until: Mapping[Key, int]
+    groups: list[int],
+    keys: list[Key],
+    values: list[Any],
+    until: Mapping[Key, int],
+    name: str | None = None,
 ) -> Iterator[Portion]:
     """What is known of some keys. A worker does nothing else meanwhile, so there is little to be done for a
     single one.
     """
     for first in range(0, len(keys), _MOST_KEYS):
         some = slice(first, first + _MOST_KEYS)
-        yield from _pickled(groups[some], None, keys[some], values[some], until)
+        yield from _pickled(groups[some], keys[some], values[some], until, name)
 
 
 def _pickled(
-    groups: list[int],
-    counts: list[int] | None,
-    keys: list[Key],
-    values: list[Any],
-    until: Mapping[Key, int],
+    groups: list[int], keys: list[Key], values: list[Any], until: Mapping[Key, int], name: str | None
 ) -> Iterator[Portion]:
     ends = [*map(until.get, keys)] if until else None
     if PLAIN.issuperset(map(type, values)):
-        runs = None if counts is None else tuple(counts)
-        yield Portion(tuple(groups), runs, pickle.dumps(keys), pickle.dumps(values), _some(ends))
+        yield Portion(tuple(groups), pickle.dumps(keys), pickle.dumps(values), _some(ends), name)
         return
     there = [value is not GONE for value in values]
     for is_there in (True, False):
@@ -169,11 +134,11 @@ def _pickled(
             some = [*compress(keys, chosen)]
             known = map(pickled, some, compress(values, chosen))
             yield Portion(
-                tuple(compress(_groups(groups, counts), chosen)),
-                None,
+                tuple(compress(groups, chosen)),
                 pickle.dumps(some),
                 tuple(known) if is_there else None,
                 None if ends is None else _some([*compress(ends, chosen)]),
+                name,
             )
 
 
@@ -183,21 +148,23 @@ def _some(ends: Sequence[int | None] | None) -> tuple[int | None, ...] | None:
 
 
 def portions_from(changes: Iterable[Change]) -> Iterator[Portion]:
-    """The same of single keys, each of them once: first those that have a value."""
-    known = sorted(changes, key=_BY_GROUP)
-    alive = [one for one in known if one.value is not None]
-    gone = [one for one in known if one.value is None]
-    for some in (alive, gone):
-        for first in range(0, len(some), _MOST_KEYS):
-            yield _portion(some[first : first + _MOST_KEYS])
+    """The same of single keys, each of them once: of each declaration first those that have a value."""
+    by_name: dict[str | None, list[Change]] = defaultdict(list)
+    for one in sorted(changes, key=_BY_GROUP):
+        by_name[one.name].append(one)
+    for name, known in by_name.items():
+        alive = [one for one in known if one.value is not None]
+        gone = [one for one in known if one.value is None]
+        for some in (alive, gone):
+            for first in range(0, len(some), _MOST_KEYS):
+                yield _portion(some[first : first + _MOST_KEYS], name)
 
 
-def _portion(changes: Sequence[Change]) -> Portion:
+def _portion(changes: Sequence[Change], name: str | None) -> Portion:
     keys = pickle.dumps([pickle.loads(one.key) for one in changes])
     values = tuple(one.value for one in changes if one.value is not None) or None
-    return Portion(
-        tuple(one.group for one in changes), None, keys, values, _some([one.until for one in changes])
-    )
+    ends = _some([one.until for one in changes])
+    return Portion(tuple(one.group for one in changes), keys, values, ends, name)
 
 
 def pickled(key: Key, value: Any) -> bytes:

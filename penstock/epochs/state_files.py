@@ -19,7 +19,7 @@ from penstock.epochs.sealed import checksum, seal, unsealed
 from penstock.epochs.storage import Storage
 from penstock.epochs.tables import ranges
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 Adapter = Callable[[StateFile], Adapt | None]
 Spans = tuple[tuple[int, int], ...]
 """First and last groups."""
@@ -117,9 +117,9 @@ def compact(
 ) -> StateFile | None:
     """A base in place of all files that say something of these groups. It counts once an entry names it."""
     # By the keys themselves: equal ones need not be pickled alike (1 and 1.0, a tuple of equal parts).
-    latest: dict[Key, Change] = {}
+    latest: dict[tuple[str | None, Key], Change] = {}
     for change in restored_changes(storage, files, task, groups):
-        latest[pickle.loads(change.key)] = change
+        latest[change.name, pickle.loads(change.key)] = change
     epoch = max((file.epoch for file in files if file.task == task), default=None)
     if epoch is None:
         return None

@@ -1,26 +1,28 @@
 """The declared state of a replica (penstock/state.py), in the memory of its worker.
 
-Every cell of a key is an entry of its own, by (name, key); so is a timer, whose value is its time. An item
+Each declaration has a dictionary of its own, by key; so has a timer, whose values are times. An item
 that fails leaves the state as it found it, where the flow goes on without it or it is tried again.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from penstock.epochs.alarms import Alarms
-from penstock.epochs.portions import Portion
+from penstock.epochs.portions import GONE, Portion
 from penstock.epochs.state import Handed, KeyedState
 from penstock.flow.graph import Graph, Task
-from penstock.state import HOME, PLAIN, Cell, Declared, PerReplica, StateError, Timer, Touched, declared
+from penstock.state import HOME, Cell, Declared, PerReplica, StateError, Timer, declared
 from penstock.wire.keys import KEY_GROUPS, key_group
+from penstock.worker.at_hand import AtHand, at_hand
 from penstock.worker.context import Context
 
 _NS_PER_MS: Final = 1_000_000
 _NOTHING: Final = object()
 """In place of a key, where no item is at work; and of a value."""
 
-Entry = tuple[str, Hashable]
+Handover = Mapping[str, Handed]
+"""By what was declared."""
 
 
 class StateStore:
@@ -46,15 +48,13 @@ class StateStore:
         self._now_ns = now_ns
         self._timers = {part.name: part.method for part in parts if isinstance(part, Timer)}
         self._replicated = {part.name: part for part in parts if isinstance(part, PerReplica)}
-        self._with_end = {p.name for p in parts if isinstance(p, Cell) and p.ttl_ms is not None}
+        self._with_end = [p.name for p in parts if isinstance(p, Cell) and p.ttl_ms is not None]
         self.undoes = task.on_error != "fail" or task.retries is not None
         self._tracked = ahead_ns is not None
+        self._body: Any = None
         self.at: Hashable = _NOTHING
         self.group = self._of_replica
-        # Of the group of the key that is at work, for cells without an end: the way of most of them.
-        self.values: dict[Any, Any] | None = None
-        self.touched: Touched | None = None
-        self._windows: dict[int, tuple[dict[Any, Any], Touched | None]] = {}
+        self._at_hand: AtHand | None = None
         self.clear()
 
     # What the task sees
@@ -70,42 +70,34 @@ class StateStore:
 
     def read(self, cell: Cell[Any]) -> Any:
         """The value of a cell, a new one if it has none."""
-        values = self.values
-        if values is not None and cell.is_plain:
-            entry = (cell.name, self.at)
-            found = values.get(entry, _NOTHING)
-            if found is not _NOTHING:
-                if self.touched is not None and type(found) not in PLAIN:
-                    self.touched.note(self.group, entry, found)  # it may be changed in place
-                return found
-        entry = self._entry(cell.name)
-        found = self._state.get(entry, _NOTHING)
+        state, key = self._states[cell.name], self._key_of(cell.name)
+        found = state.get(key, _NOTHING)
         if found is _NOTHING:
             found = cell.make()
             if not cell.kept:
                 return found
         elif cell.ttl_ms is None or not cell.kept:
             return found
-        self._state.put(entry, found, self._until(cell))
+        state.put(key, found, self._until(cell))
         return found
 
     def write(self, cell: Cell[Any], value: Any) -> None:
-        """Give a cell a value. Those that are plain mostly do that by themselves."""
-        self._state.put(self._entry(cell.name), value, self._until(cell))
+        """Give a cell a value."""
+        self._states[cell.name].put(self._key_of(cell.name), value, self._until(cell))
 
     def forget(self, name: str) -> None:
         """A cell has no value any more, a timer no time."""
-        self._state.remove(self._entry(name))
+        self._states[name].remove(self._key_of(name))
 
     def wake(self, name: str, after_ms: float) -> None:
         """A timer has a time, from now on."""
-        entry, due_ns = self._entry(name), self._time_ns() + round(after_ms * _NS_PER_MS)
-        self._state.put(entry, due_ns)
-        self._alarms.set(entry, due_ns)
+        key, due_ns = self.key(), self._time_ns() + round(after_ms * _NS_PER_MS)
+        self._states[name].put(key, due_ns)
+        self._alarms.set((name, key), due_ns)
 
     def is_awake(self, name: str) -> bool:
         """Whether a timer has one."""
-        return self._state.get(self._entry(name)) is not None
+        return self._states[name].get(self.key()) is not None
 
     # What its runner does
 
@@ -113,36 +105,69 @@ class StateStore:
         """The state of this object is here; what to call in place of its methods."""
         body.__dict__[HOME] = self
         self._body = body
+        self._lay_out()
         return Stateful(self, body)
+
+    def _lay_out(self) -> None:
+        """What may have to be undone is written by way of the state, which remembers it."""
+        if self._body is not None and not self.undoes:
+            plain = [part for part in self.parts if isinstance(part, Cell) and part.is_plain]
+            self._at_hand = at_hand(self._task, self._body, {cell: self._states[cell.name] for cell in plain})
 
     def turn_to(self, item: Any) -> None:
         """This item is at work. By a stream without a key it comes only to tasks without state of keys."""
         key_of = self._keys.get(self._context.input)  # type: ignore[arg-type] # an item comes by a stream
         if key_of is None:
             self.leave()
-            return
-        key = self.at = key_of(item)
-        group = self.group = key_group(key)
-        window = self._windows.get(group)
-        if window is None:
-            self._turn_to(key)
         else:
-            self.values, self.touched = window
+            self._turn_to(key_of(item))
 
-    def undone(self) -> AbstractContextManager[None]:
+    def _turn_to(self, key: Hashable) -> None:
+        """Of this key is what the task reads and writes from now on."""
+        self.at = key
+        self.group = key_group(key)
+        if self._with_end:
+            now_ns = self._time_ns()
+            for name in self._with_end:
+                self._states[name].expire(now_ns)
+        if self._at_hand is not None:
+            self._at_hand.take(key, self.group)
+
+    def done(self) -> None:
+        """The task has done what it does for an item, or for a timer of a key."""
+        if self._at_hand is not None and self.at is not _NOTHING:
+            self._at_hand.put_back(self.at, self.group)
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
         """What is written inside counts if nothing raises."""
-        return self._state.item()
+        states = self._states.values()
+        for state in states:
+            state.remember()
+        try:
+            yield
+        except BaseException:
+            for state in states:
+                state.undo()
+            raise
+        finally:
+            for state in states:
+                state.keep()
 
     def leave(self) -> None:
         """No item is at work."""
         self.at = _NOTHING
         self.group = self._of_replica
-        self.values = None
+        if self._at_hand is not None:
+            self._at_hand.put_down()
 
-    def _close_windows(self) -> None:
-        """What was looked into is done with: groups change hands."""
-        self._windows = {}
+    @contextmanager
+    def between_items(self) -> Iterator[None]:
+        """The task is called, and no item is at work."""
         self.leave()
+        yield
+        if self._at_hand is not None:
+            self._at_hand.refuse_others()
 
     @property
     def next_timer_ns(self) -> int | None:
@@ -151,42 +176,60 @@ class StateStore:
 
     def due(self) -> list[tuple[str, Callable[[Any], None]]]:
         """The timers whose time has come: what is called, in words, and the call."""
-        entries = self._alarms.due(self._time_ns(), self._time_of)
-        return [(f"{self._timers[entry[0]]}()", self._firing(entry)) for entry in entries]  # type: ignore[index]
+        alarms = self._alarms.due(self._time_ns(), self._time_of)
+        return [(f"{self._timers[alarm[0]]}()", self._firing(alarm)) for alarm in alarms]  # type: ignore[index]
 
     # When replicas change
 
     def clear(self) -> None:
         """All groups are here, and nothing is known of them."""
-        self._close_windows()
+        self.leave()
         self._alarms = Alarms()
-        groups = [self._of_replica, *range(KEY_GROUPS)]
-        self._state = KeyedState(groups, self._group_of, tracked=self._tracked)
+        self._of_keys: dict[str, KeyedState] = {}
+        self._states: dict[str, KeyedState] = {}
+        for part in self.parts:
+            if isinstance(part, PerReplica):
+                groups, group_of = [self._of_replica], self._group_of_replica
+            elif isinstance(part, Cell | Timer):
+                groups, group_of = [*range(KEY_GROUPS)], self._group_of
+            else:
+                continue
+            state = KeyedState(groups, group_of, name=part.name, tracked=self._tracked)
+            self._states[part.name] = state
+            if not isinstance(part, PerReplica):
+                self._of_keys[part.name] = state
+        self._lay_out()
 
     def own_only(self, groups: Sequence[int]) -> None:
         """The other groups are of other replicas; at first all are here."""
-        self._close_windows()
-        self._state.own_only([self._of_replica, *groups])
+        self.leave()
+        for state in self._of_keys.values():
+            state.own_only(groups)
 
-    def hand_over(self, groups: Sequence[int]) -> Handed:
+    def hand_over(self, groups: Sequence[int]) -> Handover:
         """Give groups away."""
-        self._close_windows()
-        return self._state.hand_over(groups)
+        self.leave()
+        return {name: state.hand_over(groups) for name, state in self._of_keys.items()}
 
-    def take_over(self, handed: Handed) -> None:
+    def take_over(self, handed: Handover) -> None:
         """Own groups that another replica had."""
-        self._state.take_over(handed)
+        for name, state in self._of_keys.items():
+            state.take_over(handed[name])
         self._set_alarms()
 
     def drop(self, groups: Iterable[int]) -> None:
         """Give groups away that are in files as they are."""
-        self._close_windows()
-        self._state.drop(groups)
+        self.leave()
+        leaving = [*groups]
+        for state in self._of_keys.values():
+            state.drop(leaving)
 
     def own_more(self, groups: Iterable[int]) -> None:
         """Own groups that another replica had: what files have of them is to be taken in before any item."""
-        self._close_windows()
-        self._state.own_more(groups)
+        self.leave()
+        coming = [*groups]
+        for state in self._of_keys.values():
+            state.own_more(coming)
 
     @property
     def replicated(self) -> Mapping[str, PerReplica[Any]]:
@@ -206,107 +249,97 @@ class StateStore:
     def take_changes(self) -> list[Portion]:
         """What has changed since the last call."""
         self.leave()
-        return self._state.take_changes()
+        return [portion for state in self._states.values() for portion in state.take_changes()]
 
     def everything(self, groups: Sequence[int] | None = None) -> list[Portion]:
         """All that is known, of these groups or of all."""
         self.leave()
-        return self._state.everything(groups)
+        return [portion for state in self._states.values() for portion in state.everything(groups)]
 
     def apply(self, portions: Iterable[Portion]) -> None:
         """Take in what files have of the groups that are here."""
-        self._state.apply(portions)
+        for portion in portions:
+            self.apply_part(portion)
         self.end_apply()
 
     def apply_part(self, portion: Portion) -> None:
         """Some of that, while items of other groups are worked on."""
-        self._state.apply((portion,))
+        assert portion.name in self._states, "what is declared no more was dropped, or refused at the start"
+        self._states[portion.name].apply((portion,))
 
     def end_apply(self) -> None:
-        """That was all."""
-        self._state.end_only(lambda entry: entry[0] in self._with_end)  # type: ignore[index]
+        """That was all. What is declared to live for ever does so now."""
+        for name, state in self._states.items():
+            if name not in self._with_end:
+                state.forget_ends()
         self._set_alarms()
 
     def apply_of_replicas(self, portions: Iterable[Portion], before: int, now: int) -> None:
         """The same for values that belonged to replicas, of which there was another number."""
-        portions = [*portions]
-        values: dict[str, list[Any]] = {}
-        for replica in range(before):
-            found = KeyedState([-1 - replica])
-            found.apply(portions)
-            for entry, value in found.items():
-                values.setdefault(entry[0], [_NOTHING] * before)[replica] = value  # type: ignore[index]
+        values: dict[str | None, list[Any]] = {}
+        for portion in portions:
+            for group, _, value, _ in portion.entries(range(-before, 0)):
+                values.setdefault(portion.name, [GONE] * before)[-1 - group] = value
         for name, cell in self._replicated.items():
-            known = [cell.make() if value is _NOTHING else value for value in values.get(name, [])]
+            known = [cell.make() if value is GONE else value for value in values.get(name, [])]
             if known:
                 self.write(cell, cell.spread(known, now)[self._context.replica])
 
     def _set_alarms(self) -> None:
-        if not self._timers:
-            return
-        for entry, value in self._state.items():
-            if entry[0] in self._timers:  # type: ignore[index]
-                self._alarms.set(entry, value)
+        for name in self._timers:
+            for key, due_ns in self._states[name].items():
+                self._alarms.set((name, key), due_ns)
 
     def _time_ns(self) -> int:
         """By the clock of times that are part of the state."""
         return self._now_ns() + self._ahead_ns
 
-    def _entry(self, name: str) -> Entry:
-        return (name, None) if name in self._replicated else (name, self.key())
+    def _key_of(self, name: str) -> Hashable:
+        return None if name in self._replicated else self.key()
 
     def _until(self, cell: Cell[Any]) -> int | None:
         return None if cell.ttl_ms is None else self._time_ns() + round(cell.ttl_ms * _NS_PER_MS)
 
-    def _turn_to(self, key: Hashable) -> None:
-        """Of this key is what the task reads and writes from now on."""
-        self.at = key
-        group = self.group = key_group(key)
-        if self._with_end:
-            self._state.expire(self._time_ns())
-        window = None if self.undoes else self._state.window(group)
-        if window is None:
-            self.values = None
-            return
-        self.values, self.touched = window
-        if not self._with_end:  # else something may expire with each item
-            self._windows[group] = window
-
-    def _time_of(self, entry: Any) -> int | None:
+    def _time_of(self, alarm: Any) -> int | None:
         """Of a timer; None if it was cancelled, or is with another replica now."""
-        if not self._state.owns(self._group_of(entry)):
+        name, key = alarm
+        state = self._states[name]
+        if not state.owns(self._group_of(key)):
             return None
-        due_ns: int | None = self._state.get(entry)
+        due_ns: int | None = state.get(key)
         return due_ns
 
-    def _firing(self, entry: Any) -> Callable[[Any], None]:
-        name, key = entry
+    def _firing(self, alarm: Any) -> Callable[[Any], None]:
+        name, key = alarm
 
         def fire(out: Any) -> None:
             self._turn_to(key)
-            due_ns = self._state.get(entry)
+            state = self._states[name]
+            due_ns = state.get(key)
             if due_ns is not None and due_ns <= self._time_ns():
-                self._state.remove(entry)
+                state.remove(key)
                 getattr(self._body, self._timers[name])(out)
+            self.done()
             self.leave()
 
         return fire
 
-    def _group_of(self, entry: Any) -> int:
-        name, key = entry
-        if name in self._replicated:
-            return self._of_replica
+    def _group_of(self, key: Hashable) -> int:
         return self.group if key is self.at else key_group(key)
+
+    def _group_of_replica(self, _: Hashable) -> int:
+        return self._of_replica
 
 
 class Stateful:
     """The body of a task, with the state of its item at hand."""
 
-    __slots__ = ("_process", "_store", "_turn_to", "_undoes", "_write")
+    __slots__ = ("_done", "_process", "_store", "_turn_to", "_undoes", "_write")
 
     def __init__(self, store: StateStore, body: Any) -> None:
         self._store = store
         self._turn_to = store.turn_to
+        self._done = store.done
         self._undoes = store.undoes
         self._process = getattr(body, "process", None)
         self._write = getattr(body, "write", None)
@@ -320,6 +353,7 @@ class Stateful:
                 self._process(item, out)
         else:
             self._process(item, out)
+            self._done()
 
     def write(self, item: Any) -> None:
         """Take an item."""
@@ -330,6 +364,7 @@ class Stateful:
                 self._write(item)
         else:
             self._write(item)
+            self._done()
 
 
 def store_of(

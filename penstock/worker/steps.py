@@ -3,6 +3,7 @@
 import inspect
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, cast
 
@@ -50,7 +51,8 @@ class Body:
     def open(self) -> None:
         """Call `open(context)`."""
         if hasattr(self._body, "open"):
-            self._settle(self._body.open(self._context))
+            with self._between_items():
+                self._settle(self._body.open(self._context))
 
     @property
     def late_sink(self) -> LateSink | None:
@@ -64,8 +66,8 @@ class Body:
 
     def timer(self) -> None:
         """Call `timer(out)`."""
-        self._between_items()
-        self._body.timer(self._out)
+        with self._between_items():
+            self._body.timer(self._out)
 
     def timers(self) -> list[tuple[str, Callable[[], None]]]:
         """What timers of keys call now, each with its name."""
@@ -73,20 +75,19 @@ class Body:
 
     def flush(self) -> None:
         """Call `flush()`: a batch is about to be committed."""
-        self._between_items()
-        if hasattr(self._body, "flush"):
-            self._settle(self._body.flush())
+        with self._between_items():
+            if hasattr(self._body, "flush"):
+                self._settle(self._body.flush())
 
     def close(self) -> None:
         """Call `close()`, or `close(out)` if it takes the output."""
-        self._between_items()
         close = getattr(self._body, "close", None)
-        if close is not None:
-            self._settle(close(*(self._out,) * len(inspect.signature(close).parameters)))
+        with self._between_items():
+            if close is not None:
+                self._settle(close(*(self._out,) * len(inspect.signature(close).parameters)))
 
-    def _between_items(self) -> None:
-        if self._store is not None:
-            self._store.leave()
+    def _between_items(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._store is None else self._store.between_items()
 
 
 def _step(task: Task, body: Any, out: Out) -> Step:

@@ -142,10 +142,8 @@ class World:
     def check(self) -> None:
         found: Counter[int] = Counter()
         for replica in self.replicas:
-            for entry, count in replica.store._state.items():
-                name, key = cast("tuple[str, int]", entry)
-                if name == "seen":
-                    found[key] = count
+            for key, count in replica.store._states["seen"].items():
+                found[cast("int", key)] = count
         assert found == self.seen
         assert sum(replica.store.of_replica("total") for replica in self.replicas) == self.total
 

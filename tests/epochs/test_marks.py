@@ -93,12 +93,9 @@ class Flow:
         found: Counter[int] = Counter()
         total = 0
         for replica in self.replicas:
-            for entry, value in replica.store._state.items():
-                name, key = cast("tuple[str, int]", entry)
-                if name == "seen":
-                    found[key] = value
-                elif name == "total":
-                    total += value
+            for key, count in replica.store._states["seen"].items():
+                found[cast("int", key)] = count
+            total += sum(value for _, value in replica.store._states["total"].items())
         assert found == +seen
         assert total == len(self.items)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.epochs.entries import StateFile
 from penstock.epochs.errors import LogError
-from penstock.epochs.portions import GONE, NotPicklableError, Portion, portions_from, portions_of_keys
+from penstock.epochs.portions import GONE, NotPicklableError, Portion, portions_from, portions_of
 from penstock.epochs.state import KeyedState
 from penstock.epochs.state_files import (
     read_changes,
@@ -67,7 +67,7 @@ def test_a_part_of_a_portion_has_the_keys_of_its_groups(portion: int, chosen: se
     groups, of_keys = [3, 1, 4, 1, 5], ["a", "b", "c", "d", "e"]
     some: list[list[Any]] = [[1, 2, 3, 4, 5], [[1], 2, GONE, "4", b"5"], [GONE] * 5]
     for held in some:
-        for one in portions_of_keys(groups, [*of_keys], held, {"b": portion}):
+        for one in portions_of(groups, [*of_keys], held, {"b": portion}):
             part = one.within(chosen)
             mine = [change for change in one.changes() if change.group in chosen]
             assert ([] if part is None else [*part.changes()]) == mine
@@ -87,8 +87,8 @@ def test_portions_of_other_groups_are_not_read() -> None:
         state.put(key, bytes(8))
     base = write_base(storage, "count", 0, 1, 1, state.everything(), {*range(GROUPS)})
     few = [*restore(storage, [base], "count", [7])]
-    assert [portion.groups for portion in few] == [(7,)]
-    assert len([*few[0].changes()]) == 20
+    assert {group for portion in few for group in portion.groups} == {7}
+    assert sum(len([*portion.changes()]) for portion in few) == 20
     assert len([*restored_changes(storage, [base], "count", range(GROUPS))]) == 20 * GROUPS
 
 
@@ -96,7 +96,7 @@ def test_among_many_values_the_one_that_cannot_be_pickled_is_named() -> None:
     held: list[Any] = [*range(2000)]
     held[1234] = lambda: None
     with pytest.raises(NotPicklableError, match="the value of 'key 1234', a function, cannot be pickled"):
-        [*portions_of_keys([0] * 2000, [f"key {number}" for number in range(2000)], held, {})]
+        [*portions_of([0] * 2000, [f"key {number}" for number in range(2000)], held, {})]
 
 
 def test_files_of_another_version_and_damaged_ones_are_refused_in_words() -> None:
@@ -108,8 +108,8 @@ def test_files_of_another_version_and_damaged_ones_are_refused_in_words() -> Non
     whole = storage.files[file.name]
     for damaged, words in [
         (
-            whole.replace(b"state 2", b"state 1", 1),
-            "has version 1 of its format; this version of Penstock reads 2",
+            whole.replace(b"state 3", b"state 2", 1),
+            "has version 2 of its format; this version of Penstock reads 3",
         ),
         (whole[:-1], "is cut off"),
         (whole[:-1] + b"x", "is damaged: its checksum does not fit"),

@@ -13,10 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from penstock.epochs.errors import LogError
 from penstock.epochs.portions import Key, Portion
-from penstock.epochs.state import Handed, KeyedState, NotOwnedError
+from penstock.epochs.state import Handed, KeyedState, NotOwnedError, Shelf
 from penstock.epochs.state_files import compact, read_changes, restore, with_base, write_changes
 from penstock.epochs.tables import even_table, table_of
-from penstock.state import Touched
 from penstock.testing.storage import MemoryStorage
 
 if TYPE_CHECKING:
@@ -208,9 +207,10 @@ class OnlyPutsCount(KeyedState):
     """What is read is not taken for changed."""
 
     def get(self, key: Key, default: Any = None) -> Any:
-        touched = {at: Touched({**some.values}, [*some.groups]) for at, some in self._touched.items()}
+        (shelf,) = self.shelves.values()
+        touched = {**(shelf.touched or {})}
         value = super().get(key, default)
-        self._touched = touched
+        self.shelves[0] = Shelf(shelf.values, touched)
         return value
 
 
@@ -232,7 +232,7 @@ class ForgetsChanged(KeyedState):
 class UndoesNothing(KeyedState):
     """An item that fails leaves its traces."""
 
-    def _touch(self, key: Key) -> tuple[int, dict[Key, Any]]:
+    def _touch(self, key: Key) -> Shelf:
         self._before = None if self._before is None else {}
         found = super()._touch(key)
         self._before = None if self._before is None else {}

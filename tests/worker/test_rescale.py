@@ -79,7 +79,7 @@ class Bed:
     def known(self, epoch: int, replica: int, totals: dict[int, int]) -> StateFile:
         """A file of another replica."""
         changes = [
-            Change(key_group(key), pickle.dumps(("total", key)), pickle.dumps(total))
+            Change(key_group(key), pickle.dumps(key), pickle.dumps(total), name="total")
             for key, total in totals.items()
         ]
         groups = {change.group for change in changes}

@@ -32,7 +32,7 @@ class NotPicklableError(Exception):
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A key with its value, or (a tombstone) None if it is gone; both pickled. `name` is what was declared."""
+    """A key with its value, or (a tombstone) None if it is gone; both pickled. `name` is the declaration's."""
 
     group: int
     key: bytes
@@ -44,8 +44,9 @@ class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Portion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Some keys, each of them once, with values, or (tombstones) None.
 
-    `groups` are those of the keys, one by one. `keys` is a pickled list; so is `values` if all are plain, else
-    it has each of them pickled. `until` are the ends of the keys, if any has one. `name` is what was declared.
+    `groups` are those of the keys, one by one. `keys` is a pickled list; so is `values` if all are plain,
+    else it has each of them pickled. `until` are the ends of the keys, if any has one. `name` is that of the
+    declaration.
     """
 
     groups: tuple[int, ...]
@@ -67,7 +68,7 @@ class Portion(msgspec.Struct, frozen=True, array_like=True, gc=False):
         def value(at: int) -> Any:
             if plain is not None:
                 return plain[at]
-            return read(keys[at], values[at]) if isinstance(values, tuple) else GONE
+            return read(keys[at], values[at], self.name) if isinstance(values, tuple) else GONE
 
         for at, group in enumerate(self.groups):
             if group in wanted:
@@ -132,7 +133,7 @@ def _pickled(
         chosen = [one is is_there for one in there]
         if any(chosen):
             some = [*compress(keys, chosen)]
-            known = map(pickled, some, compress(values, chosen))
+            known = map(pickled, some, compress(values, chosen), repeat(name))
             yield Portion(
                 tuple(compress(groups, chosen)),
                 pickle.dumps(some),
@@ -167,24 +168,28 @@ def _portion(changes: Sequence[Change], name: str | None) -> Portion:
     return Portion(tuple(one.group for one in changes), keys, values, ends, name)
 
 
-def pickled(key: Key, value: Any) -> bytes:
+def pickled(key: Key, value: Any, name: str | None = None) -> bytes:
     """A single value."""
     try:
         return pickle.dumps(value)
     except Exception as problem:
         raise NotPicklableError(
-            f"the value of {key!r}, a {type(value).__name__}, cannot be pickled ({problem}); a class must be"
-            " defined in a module that workers can import, not in the script that is run"
+            f"the value of {_words(key, name)}, a {type(value).__name__}, cannot be pickled ({problem}); a"
+            " class must be defined in a module that workers can import, not in the script that is run"
         ) from problem
 
 
-def read(key: Key, value: bytes) -> Any:
+def read(key: Key, value: bytes, name: str | None = None) -> Any:
     """The same back."""
     try:
         return pickle.loads(value)
     except Exception as problem:
         raise NotReadableError(
-            f"the value of {key!r} in the commit cannot be read ({type(problem).__name__}: {problem}): its"
-            " class must still be where it was, and read what it wrote; give the declaration another version="
-            " and a migrate= function before you remove it"
+            f"the value of {_words(key, name)} in the commit cannot be read ({type(problem).__name__}:"
+            f" {problem}): its class must still be where it was, and read what it wrote; give the declaration"
+            " another version= and a migrate= function before you remove it"
         ) from problem
+
+
+def _words(key: Key, name: str | None) -> str:
+    return repr(key if name is None else (name, key))

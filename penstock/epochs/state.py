@@ -1,4 +1,4 @@
-"""What one replica of a task knows under one declaration, by key, and what of it has changed since the last mark.
+"""What a replica knows under one declaration, by key, and what of it has changed since the last mark.
 
 A key that was touched counts as changed: whether a value was changed in place cannot be seen. Values are
 pickled at the mark (portions.py). An item that fails is undone by what `item()` remembered of the keys it
@@ -145,7 +145,7 @@ class KeyedState:
         """All is as it was."""
         for key, (was, until) in (self._before or {}).items():
             values, touched = self._shelf(key)
-            value = GONE if was is None else read(key, was)
+            value = GONE if was is None else read(key, was, self._name)
             self._set(values, key, value, until)
             if touched is not None and key in touched:
                 touched[key] = value
@@ -291,7 +291,7 @@ class KeyedState:
         """Where it lies; what is there may have to be undone."""
         shelf = self._shelf(key)
         if self._before is not None and key not in self._before:
-            was = pickled(key, shelf.values[key]) if key in shelf.values else None
+            was = pickled(key, shelf.values[key], self._name) if key in shelf.values else None
             self._before[key] = (was, self._until.get(key))
         return shelf
 

@@ -4,17 +4,17 @@ Each declaration has a dictionary of its own, by key; so has a timer, whose valu
 that fails leaves the state as it found it, where the flow goes on without it or it is tried again.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, Final
 
 from penstock.epochs.alarms import Alarms
 from penstock.epochs.portions import GONE, Portion
-from penstock.epochs.state import Handed, KeyedState
+from penstock.epochs.state import STRETCH, Handed, KeyedState, Shelf, not_owned
 from penstock.flow.graph import Graph, Task
-from penstock.state import HOME, Cell, Declared, PerReplica, StateError, Timer, declared
+from penstock.state import HOME, PLAIN, Cell, Declared, PerReplica, StateError, Timer, declared
 from penstock.wire.keys import KEY_GROUPS, key_group
-from penstock.worker.at_hand import AtHand, at_hand
+from penstock.worker.at_hand import are_attributes
 from penstock.worker.context import Context
 
 _NS_PER_MS: Final = 1_000_000
@@ -54,7 +54,10 @@ class StateStore:
         self._body: Any = None
         self.at: Hashable = _NOTHING
         self.group = self._of_replica
-        self._at_hand: AtHand | None = None
+        self._attributes: dict[str, Any] = {}
+        self._at_hand: tuple[tuple[str, Any, dict[int, Shelf]], ...] = ()
+        """What is an attribute while an item is at work: its name, first value, and where it is kept."""
+        self._groups: Set[int] = frozenset()
         self.clear()
 
     # What the task sees
@@ -105,14 +108,16 @@ class StateStore:
         """The state of this object is here; what to call in place of its methods."""
         body.__dict__[HOME] = self
         self._body = body
+        self._attributes = body.__dict__
         self._lay_out()
         return Stateful(self, body)
 
     def _lay_out(self) -> None:
         """What may have to be undone is written by way of the state, which remembers it."""
-        if self._body is not None and not self.undoes:
-            plain = [part for part in self.parts if isinstance(part, Cell) and part.is_plain]
-            self._at_hand = at_hand(self._task, self._body, {cell: self._states[cell.name] for cell in plain})
+        plain = [part for part in self.parts if isinstance(part, Cell) and part.is_plain]
+        if self._body is not None and plain and not self.undoes and are_attributes(self._body, plain):
+            self._groups = self._states[plain[0].name].groups
+            self._at_hand = tuple((p.name, p.make(), self._states[p.name].shelves) for p in plain)
 
     def turn_to(self, item: Any) -> None:
         """This item is at work. By a stream without a key it comes only to tasks without state of keys."""
@@ -125,18 +130,35 @@ class StateStore:
     def _turn_to(self, key: Hashable) -> None:
         """Of this key is what the task reads and writes from now on."""
         self.at = key
-        self.group = key_group(key)
+        group = self.group = key_group(key)
         if self._with_end:
             now_ns = self._time_ns()
             for name in self._with_end:
                 self._states[name].expire(now_ns)
-        if self._at_hand is not None:
-            self._at_hand.take(key, self.group)
+        if self._at_hand:
+            if group not in self._groups:
+                raise not_owned(key, group)
+            stretch, attributes = group // STRETCH, self._attributes
+            for name, first, shelves in self._at_hand:
+                attributes[name] = shelves[stretch][0].get(key, first)
 
     def done(self) -> None:
-        """The task has done what it does for an item, or for a timer of a key."""
-        if self._at_hand is not None and self.at is not _NOTHING:
-            self._at_hand.put_back(self.at, self.group)
+        """The task has done what it does for an item, or for a timer of a key.
+
+        Only what is not of a plain type can have been changed in place.
+        """
+        key, attributes = self.at, self._attributes
+        for name, first, shelves in self._at_hand if key is not _NOTHING else ():
+            values, touched = shelves[self.group // STRETCH]
+            now = attributes.get(name, GONE)
+            if now is values.get(key, first) and (type(now) in PLAIN or now is first):
+                continue
+            if now is GONE:
+                values.pop(key, None)
+            else:
+                values[key] = now
+            if touched is not None:
+                touched[key] = now
 
     @contextmanager
     def undone(self) -> Iterator[None]:
@@ -158,16 +180,21 @@ class StateStore:
         """No item is at work."""
         self.at = _NOTHING
         self.group = self._of_replica
-        if self._at_hand is not None:
-            self._at_hand.put_down()
+        for name, _, _ in self._at_hand:
+            self._attributes.pop(name, None)
 
     @contextmanager
     def between_items(self) -> Iterator[None]:
         """The task is called, and no item is at work."""
         self.leave()
         yield
-        if self._at_hand is not None:
-            self._at_hand.refuse_others()
+        for name, _, _ in self._at_hand:
+            if name in self._attributes:
+                del self._attributes[name]
+                raise StateError(
+                    f'task "{self._task}": "{name}" was set where no item is at work, so there is no key;'
+                    " state of a key is for process(...), write(...) and what a timer of a key calls"
+                )
 
     @property
     def next_timer_ns(self) -> int | None:
@@ -189,16 +216,14 @@ class StateStore:
         self._states: dict[str, KeyedState] = {}
         for part in self.parts:
             if isinstance(part, PerReplica):
-                groups, group_of = [self._of_replica], self._group_of_replica
+                self._states[part.name] = self._new(part, [self._of_replica], lambda _: self._of_replica)
             elif isinstance(part, Cell | Timer):
-                groups, group_of = [*range(KEY_GROUPS)], self._group_of
-            else:
-                continue
-            state = KeyedState(groups, group_of, name=part.name, tracked=self._tracked)
-            self._states[part.name] = state
-            if not isinstance(part, PerReplica):
-                self._of_keys[part.name] = state
+                self._states[part.name] = self._new(part, range(KEY_GROUPS), self._group_of)
+                self._of_keys[part.name] = self._states[part.name]
         self._lay_out()
+
+    def _new(self, part: Declared, groups: Iterable[int], group_of: Callable[[Hashable], int]) -> KeyedState:
+        return KeyedState(groups, group_of, name=part.name, tracked=self._tracked)
 
     def own_only(self, groups: Sequence[int]) -> None:
         """The other groups are of other replicas; at first all are here."""
@@ -326,9 +351,6 @@ class StateStore:
 
     def _group_of(self, key: Hashable) -> int:
         return self.group if key is self.at else key_group(key)
-
-    def _group_of_replica(self, _: Hashable) -> int:
-        return self._of_replica
 
 
 class Stateful:

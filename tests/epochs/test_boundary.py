@@ -243,7 +243,7 @@ def test_timers_are_part_of_it(tmp_path: Path) -> None:
 def test_a_value_that_cannot_be_pickled_is_named(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.take(4)
-    world.replicas[0].body.seen = lambda: 0  # type: ignore[assignment]
+    world.replicas[0].store._states["seen"].put(4, lambda: 0)
     with pytest.raises(NotPicklableError, match=r"the value of \('seen', 4\), a function, cannot be pickled"):
         world.end_batch(is_committed=True)
 

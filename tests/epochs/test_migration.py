@@ -162,8 +162,7 @@ class Point:
 def test_a_value_whose_class_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = Running(tmp_path, Visits, 0)
     now.work.process(4, None)
-    now.store._turn_to(4)
-    now.body.seen = Point()
+    now.store._states["seen"].put(4, Point())
     now.commit()
     monkeypatch.delattr(f"{__name__}.Point")
     with pytest.raises(NotReadableError, match=r"the value of \('seen', 4\) in the commit cannot be read"):

@@ -97,7 +97,7 @@ def test_state_is_written_down_and_read_again(tmp_path: Path) -> None:
     assert third.files == (), "nothing has changed"
     assert [file.epoch for file in ended.files] == [4], "the epoch after the last mark"
     (change,) = read_changes(storage, second.files[0])
-    assert pickle.loads(change.key) == ("total", 1)
+    assert (change.name, pickle.loads(change.key)) == ("total", 1)
     assert pickle.loads(change.value or b"") == 9
     files = (*first.files, *second.files)
     entry = msgspec.structs.replace(log.entry, epoch=2, files=files, pools={"sums": 1})

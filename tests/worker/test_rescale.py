@@ -172,8 +172,8 @@ def test_the_old_owner_writes_all_it_knows_and_gives_keys_away(bed: Bed) -> None
         first, second = (said for _, _, said in worker.marked)
         assert (first.replicas, second.replicas) == (1, 2)
         (written,), (later,) = first.files, second.files
-        assert {pickle.loads(one.key)[1] for one in read_changes(bed.storage, written)} == {*stay, *leave}
-        assert {pickle.loads(one.key)[1] for one in read_changes(bed.storage, later)} == {*stay}
+        assert {pickle.loads(one.key) for one in read_changes(bed.storage, written)} == {*stay, *leave}
+        assert {pickle.loads(one.key) for one in read_changes(bed.storage, later)} == {*stay}
         worker.give(5, leave[:1], stream=1)
         assert "which this replica does not own" in worker.until(wire.FAILED)["failed"]["problem"]
 
@@ -198,14 +198,14 @@ def test_the_new_owner_holds_what_has_moved_until_its_state_is_in_the_log(bed: B
         worker.until(wire.MARKED)
         assert worker.items()[5:] == [(coming[0], 41), (coming[1], 1), (coming[0], 42)], "in its order"
         (file,) = worker.marked[1][2].files
-        written = {pickle.loads(one.key)[1] for one in read_changes(bed.storage, file)}
+        written = {pickle.loads(one.key) for one in read_changes(bed.storage, file)}
         assert written == {*mine, *coming}
         (base,) = msgspec.convert(worker.end()["marked"], Marked).files
         files = [theirs, *(one for _, _, said in worker.marked for one in said.files), base]
     assert base.kind == "base", "a slice of it: changes take more room than the first one"
     groups = [key_group(key) for key in (*mine, *coming)]
     found = restored_changes(bed.storage, files, "sums", groups)
-    everything = {pickle.loads(one.key): one.value for one in found}
+    everything = {(one.name, pickle.loads(one.key)): one.value for one in found}
     assert pickle.loads(everything["total", coming[0]] or b"") == 42
 
 

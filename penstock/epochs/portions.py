@@ -32,7 +32,7 @@ class NotPicklableError(Exception):
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A key with its value, or (a tombstone) None if it is gone; both pickled. `name` is the declaration's."""
+    """A key with its value, or (a tombstone) None if it is gone; both pickled. `name`: of the declaration."""
 
     group: int
     key: bytes

@@ -15,7 +15,7 @@ _MADE: Final = "_penstock_at_hand"
 
 
 def are_attributes(body: Any, cells: Sequence[Cell[Any]]) -> bool:
-    """Make these cells of an object ordinary attributes: it gets a class below its own. False if it cannot."""
+    """Make these cells of an object ordinary attributes: by a class below its own. False if it cannot be."""
     kind = type(body)
     if hasattr(kind, _MADE):
         return True

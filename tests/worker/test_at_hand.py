@@ -69,7 +69,7 @@ def store(body: Any, **options: Any) -> tuple[StateStore, Stateful]:
     return found, found.bind(body)
 
 
-FIRST = {"count": 0, "last": None, "pair": (0, 0), "many": []}
+FIRST: dict[str, Any] = {"count": 0, "last": None, "pair": (0, 0), "many": []}
 
 
 def known(portions: list[Portion]) -> dict[tuple[str, Any], Any]:
@@ -116,11 +116,7 @@ def test_it_makes_no_difference(items: list[tuple[str, str, Any]]) -> None:
 def test_what_only_came_by_is_not_kept() -> None:
     kept, work = store(Work())
     work.process(("a", "nothing", None), lambda _: None)
-    assert [
-        *kept._states["count"].items(),
-        *kept._states["last"].items(),
-        *kept._states["pair"].items(),
-    ] == []
+    assert all([*kept._states[name].items()] == [] for name in ("count", "last", "pair"))
 
 
 def test_a_task_is_what_it_was() -> None:
@@ -128,7 +124,7 @@ def test_a_task_is_what_it_was() -> None:
     kept, _ = store(body)
     assert isinstance(body, Work)
     assert (type(body).__name__, type(body).__module__) == ("Work", __name__)
-    assert [part.name for part in declared(body)] == [part.name for part in declared(Work)]
+    assert {part.name for part in declared(body)} == {part.name for part in declared(Work)}
     again, work = store(body)  # bound a second time, as where a flow is tried twice in one process
     work.process(("a", "count", 2), lambda _: None)
     assert known(again.everything()) == {("count", "a"): 2}

@@ -23,7 +23,7 @@ def commits_in_words(graph: Graph) -> list[str]:
     """With a checkpoint of each kind, and without one."""
     said = [
         f"with a checkpoint: every {BY_MARKS}, by marks that travel with the items; nothing stops",
-        f"with a checkpoint in an object store (s3a:, gs:, abfs:): every {AT_BOUNDARIES}, at"
+        f"with a checkpoint in an object store other than S3 (gs:, abfs:): every {AT_BOUNDARIES}, at"
         " boundaries, for which sources stop",
         f"without a checkpoint: every {WITHOUT_CHECKPOINT}, at boundaries; the flow ends with its driver",
     ]

@@ -17,7 +17,7 @@ LOST: Final = (
     " replaced, and when the flow is started again"
 )
 ELSEWHERE: Final = (
-    "with a checkpoint in an object store (s3a:, gs:, abfs:), or on a cluster without a checkpoint,"
+    "with a checkpoint in an object store other than S3 (gs:, abfs:), or on a cluster without a checkpoint,"
 )
 UNDECLARED: Final = (
     "what a task keeps in attributes that it does not declare (penstock.state) is in no commit, stays behind"

@@ -10,7 +10,7 @@ from penstock.spark.hadoop import Hadoop
 
 
 class HadoopFiles:
-    """`RemoteFiles` (penstock/epochs/renaming_storage.py) by Spark's JVM; what fails is an `OSError`."""
+    """`RemoteFiles` (penstock/epochs/remote_storage.py) by Spark's JVM; what fails is an `OSError`."""
 
     def __init__(self, spark: SparkSession, address: str) -> None:
         hadoop = Hadoop.of(spark)
@@ -29,15 +29,10 @@ class HadoopFiles:
             content = self._store.read(name)
         return None if content is None else bytes(content)
 
-    def write_new(self, name: str, content: bytes) -> None:
-        """Durable when this returns."""
+    def create(self, name: str, content: bytes) -> bool:
+        """Durable when this returns; False if there is one of that name."""
         with _told(self._address):
-            self._store.writeNew(name, bytearray(content))
-
-    def rename(self, name: str, target: str) -> bool:
-        """False if the target is there."""
-        with _told(self._address):
-            return bool(self._store.rename(name, target))
+            return bool(self._store.create(name, bytearray(content)))
 
     def delete(self, name: str) -> None:
         """Remove a file if it is there."""

@@ -92,11 +92,11 @@ def run(
 
     `checkpoint` is where Spark keeps what is committed; without it the flow cannot be resumed. One driver at
     a time holds it. With a checkpoint commits are epoch marks that travel with the items, and nothing stops
-    for them; without one, and in object stores, they are boundaries, for which sources stop. `commit_by` asks
-    for "marks" or "boundaries". `commit` is the longest time between two (default: 1 s for marks, else 30 s
-    with a checkpoint and 10 min without). `from_commit` is the number of an older commit to start from
-    (`penstock checkpoint list`); later ones are put aside, into a checkpoint of their own. The last
-    `keep_commits` can be gone back to.
+    for them; without one, and in object stores other than S3, they are boundaries, for which sources stop.
+    `commit_by` asks for "marks" or "boundaries". `commit` is the longest time between two (default: 1 s for
+    marks, else 30 s with a checkpoint and 10 min without). `from_commit` is the number of an older commit to
+    start from (`penstock checkpoint list`); later ones are put aside, into a checkpoint of their own. The
+    last `keep_commits` can be gone back to.
     `drop_state` names tasks, or "TASK.NAME", whose state in the checkpoint is not wanted any more.
     `sampling` is the share of items that is measured, `measure_every` the time between two reports of a
     worker. `dead_letters` is the directory for items of tasks with on_error="dead_letter" (default:

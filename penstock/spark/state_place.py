@@ -22,7 +22,7 @@ from penstock.epochs.looking import Kept, look_at
 from penstock.epochs.marks import begin_marks, marked_entry
 from penstock.epochs.migration import Asked, forms_of
 from penstock.epochs.output import Sinks
-from penstock.epochs.renaming_storage import RenamingStorage
+from penstock.epochs.remote_storage import RemoteStorage
 from penstock.epochs.storage import LocalStorage, Storage
 from penstock.flow.errors import FlowError
 from penstock.flow.graph import Graph
@@ -69,7 +69,7 @@ def room_of(spark: SparkSession, address: str, *, is_named: bool) -> Room | NoRo
 
 
 def _elsewhere(spark: SparkSession, root: str) -> Storage:
-    return RenamingStorage(HadoopFiles(spark, root))
+    return RemoteStorage(HadoopFiles(spark, root))
 
 
 def state_place(

@@ -10,18 +10,18 @@ from typing import Final
 import msgspec
 
 from penstock.epochs.boundary import Place
-from penstock.epochs.renaming_storage import RenamingStorage
+from penstock.epochs.remote_storage import RemoteStorage
 from penstock.epochs.storage import LocalStorage, Storage
 from penstock.wire.orders import Plan
 
 _SOCKET: Final = "store.sock"
-_NAMES, _READ, _WRITE, _RENAME, _DELETE, _UPLOAD = 1, 2, 3, 4, 5, 6
+_NAMES, _READ, _CREATE, _DELETE, _UPLOAD = 1, 2, 3, 4, 5
 _NO, _PROBLEM = 1, 2
 _ANSWER: Final = struct.Struct(">Bq")
 
 
 class BridgedFiles:
-    """`RemoteFiles` (penstock/epochs/renaming_storage.py) by `StoreServer.java`; what fails is an `OSError`.
+    """`RemoteFiles` (penstock/epochs/remote_storage.py) by `StoreServer.java`; what fails is an `OSError`.
 
     Connected at its first use, so that no two processes ever share a connection.
     """
@@ -38,13 +38,9 @@ class BridgedFiles:
         """The content of a file, None if there is none."""
         return self._ask(_READ, name)
 
-    def write_new(self, name: str, content: bytes) -> None:
-        """Durable when this returns."""
-        self._ask(_WRITE, name, content)
-
-    def rename(self, name: str, target: str) -> bool:
-        """False if the target is there."""
-        return self._ask(_RENAME, name, target.encode()) is not None
+    def create(self, name: str, content: bytes) -> bool:
+        """Durable when this returns; False if there is one of that name."""
+        return self._ask(_CREATE, name, content) is not None
 
     def delete(self, name: str) -> None:
         """Remove a file if it is there."""
@@ -97,7 +93,7 @@ def in_executor(plan: Plan, address: str) -> Plan:
     return replace(plan, state=msgspec.structs.replace(place, through=through, beside=beside))
 
 
-class UploadingStorage(RenamingStorage):
+class UploadingStorage(RemoteStorage):
     """`Storage` of a worker that does not wait until a new file is there: its executor does."""
 
     def __init__(self, files: BridgedFiles) -> None:
@@ -115,7 +111,7 @@ def storage_at(place: Place) -> Storage:
     if not place.is_remote:
         return LocalStorage(Path(place.root))
     files = _bridged(place.through)
-    return UploadingStorage(files) if place.marks else RenamingStorage(files)
+    return UploadingStorage(files) if place.marks else RemoteStorage(files)
 
 
 @cache

@@ -1,8 +1,10 @@
-"""A file system elsewhere, in memory: what a call has done is done, and its caller may end in the middle."""
+"""File systems elsewhere, in memory: what a step has done is done, and its caller may end in the middle."""
 
+import itertools
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
+from penstock.epochs.storage import UNFINISHED
 from tests.epochs.crashing_disk import Crash
 
 Answer = TypeVar("Answer")
@@ -11,9 +13,10 @@ CUTS: tuple[Cut, ...] = ("before", "half", "after")
 
 
 class CrashingFiles:
-    """`RemoteFiles`. `before` is called ahead of every call, with its number.
+    """`RemoteFiles` that renames, as `ExclusiveRename.java`.
 
-    With `crash_at` the caller ends at that call: before it, after it, or (`half`) in the middle of what is
+    `before` is called ahead of every step, with its number.
+    With `crash_at` the caller ends at that step: before it, after it, or (`half`) in the middle of what is
     written; anything else is done or not.
     """
 
@@ -23,6 +26,7 @@ class CrashingFiles:
         self.crash_at = 0
         self.cut: Cut = "before"
         self.files: dict[str, bytes] = {}
+        self._numbers = itertools.count()
 
     def names(self, directory: str) -> list[str]:
         return self._call(
@@ -34,9 +38,16 @@ class CrashingFiles:
     def read(self, name: str) -> bytes | None:
         return self._call(lambda: self.files.get(name))
 
-    def write_new(self, name: str, content: bytes) -> None:
+    def create(self, name: str, content: bytes) -> bool:
+        temporary = f"{name.rpartition('/')[0]}/{UNFINISHED}{next(self._numbers)}"
+        self.write(temporary, content)
+        if self.rename(temporary, name):
+            return True
+        self.delete(temporary)
+        return False
+
+    def write(self, name: str, content: bytes) -> None:
         def write() -> None:
-            assert name not in self.files, "a name of its own"
             self.files[name] = content
 
         def write_half() -> None:
@@ -72,3 +83,16 @@ class CrashingFiles:
         if self.cut == "half":
             half()
         raise Crash
+
+
+class PuttingFiles(CrashingFiles):
+    """One that makes a file in one step, as `ConditionalPut.java`."""
+
+    def create(self, name: str, content: bytes) -> bool:
+        def put() -> bool:
+            if self.takes(name):
+                return False
+            self.files[name] = content
+            return True
+
+        return self._call(put)

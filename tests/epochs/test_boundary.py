@@ -17,7 +17,7 @@ from penstock.epochs.boundary import KEEP, Place, begin, epoch_of, read_parts, s
 from penstock.epochs.errors import LogError
 from penstock.epochs.migration import Asked
 from penstock.epochs.portions import NotPicklableError
-from penstock.epochs.renaming_storage import RenamingStorage
+from penstock.epochs.remote_storage import RemoteStorage
 from penstock.epochs.storage import LocalStorage, Storage, SystemDisk
 from penstock.flow.graph import Graph
 from penstock.wire.divisions import Division
@@ -343,13 +343,13 @@ def test_a_crash_at_any_file_operation_leaves_the_newest_commit_whole() -> None:
 
 def test_a_crash_at_any_operation_of_a_file_system_elsewhere_does_so_too() -> None:
     counting = CrashingFiles()
-    lived(World(ROOT, RenamingStorage(counting)))
+    lived(World(ROOT, RemoteStorage(counting)))
     for at in range(1, counting.calls + 1):
         files = CrashingFiles()
         files.crash_at, files.cut = at, CUTS[at % len(CUTS)]
         world = World.__new__(World)
         with pytest.raises(Crash):
-            lived(begun(world, RenamingStorage(files)))
+            lived(begun(world, RemoteStorage(files)))
         files.crash_at = 0
         world.start(1)
 

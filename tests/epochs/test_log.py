@@ -11,14 +11,14 @@ from penstock.epochs import log as log_module
 from penstock.epochs.entries import Entry, encode_entry
 from penstock.epochs.errors import LogError, SupersededError
 from penstock.epochs.log import Log, indices, name_of, newest_index, read_entry
-from penstock.epochs.renaming_storage import RenamingStorage
+from penstock.epochs.remote_storage import RemoteStorage
 from penstock.epochs.retention import collect, missing
 from penstock.epochs.state import KeyedState
 from penstock.epochs.state_files import restore, write_changes
 from penstock.epochs.storage import Disk, LocalStorage, Storage
 from penstock.testing.storage import MemoryStorage
 from tests.epochs.crashing_disk import LOSSES, Crash, CrashingDisk
-from tests.epochs.crashing_files import CUTS, CrashingFiles
+from tests.epochs.crashing_files import CUTS, CrashingFiles, PuttingFiles
 
 ROOT = Path("/checkpoint")
 
@@ -131,32 +131,35 @@ def test_it_breaks_without_the_sync_of_the_directory() -> None:
         crash_everywhere(WithoutNameSync)
 
 
-def elsewhere_crash_everywhere(make: Callable[[CrashingFiles], Storage] = RenamingStorage) -> None:
-    """The same on a file system that renames."""
-    whole = CrashingFiles()
-    drive(make(whole), [], "a")
+def elsewhere_crash_everywhere(made: Callable[[], CrashingFiles]) -> None:
+    """The same on a file system elsewhere."""
+    whole = made()
+    drive(RemoteStorage(whole), [], "a")
     for at in range(1, whole.calls + 1):
         for cut in CUTS:
             told: list[str] = []
-            files = CrashingFiles()
+            files = made()
             files.crash_at, files.cut = at, cut
             with pytest.raises(Crash):
-                drive(make(files), told, "a")
+                drive(RemoteStorage(files), told, "a")
             files.crash_at = 0
-            check_after_a_crash(make(files), told, (at, cut))
+            check_after_a_crash(RemoteStorage(files), told, (at, cut))
 
 
-def test_a_crash_at_every_call_of_a_file_system_elsewhere_loses_nothing_that_was_told() -> None:
-    elsewhere_crash_everywhere()
+@pytest.mark.parametrize("made", [CrashingFiles, PuttingFiles])
+def test_a_crash_at_every_call_of_a_file_system_elsewhere_loses_nothing_that_was_told(
+    made: Callable[[], CrashingFiles],
+) -> None:
+    elsewhere_crash_everywhere(made)
 
 
-class InPlace(RenamingStorage):
+class InPlace(CrashingFiles):
     """Writes where others read."""
 
     def create(self, name: str, content: bytes) -> bool:
-        if self._files.read(name) is not None:
+        if self.read(name) is not None:
             return False
-        self._files.write_new(name, content)
+        self.write(name, content)
         return True
 
 
@@ -175,12 +178,13 @@ def local(disk: Disks) -> Storage:
 
 def elsewhere(disk: Disks) -> Storage:
     assert isinstance(disk, CrashingFiles)
-    return RenamingStorage(disk)
+    return RemoteStorage(disk)
 
 
 PLACES = [
     pytest.param(CrashingDisk, local, id="here"),
     pytest.param(CrashingFiles, elsewhere, id="elsewhere"),
+    pytest.param(PuttingFiles, elsewhere, id="object store"),
 ]
 
 
@@ -234,13 +238,23 @@ class Overwriting(CrashingDisk):
 
 
 class OverwritingElsewhere(CrashingFiles):
-    """Object stores do that."""
+    """A rename that does."""
 
     def takes(self, target: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize(("made", "storage_on"), [(Overwriting, local), (OverwritingElsewhere, elsewhere)])
+class WithoutCondition(PuttingFiles):
+    """Object stores that do not know the condition."""
+
+    def takes(self, target: str) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("made", "storage_on"),
+    [(Overwriting, local), (OverwritingElsewhere, elsewhere), (WithoutCondition, elsewhere)],
+)
 def test_two_drivers_break_it_if_creating_is_not_exclusive(
     made: Callable[[], Disks], storage_on: Callable[[Disks], Storage]
 ) -> None:

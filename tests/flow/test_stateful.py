@@ -123,7 +123,7 @@ def test_explain_says_what_is_declared_and_what_is_lost() -> None:
     said = declared(Counting, name="count").explain()
     assert "; state seen (value, 1 h to live)" in said
     assert 'state of task "count" (seen) is in every commit: if a worker ends' in said
-    assert "with a checkpoint in an object store (s3a:, gs:, abfs:), or on a cluster without" in said
+    assert "with a checkpoint in an object store other than S3 (gs:, abfs:), or on a cluster without" in said
     assert "what a task keeps in attributes that it does not declare" not in said
 
 

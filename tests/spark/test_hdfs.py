@@ -16,12 +16,14 @@ from penstock.epochs.entries import state_name
 from penstock.epochs.errors import SupersededError
 from penstock.epochs.log import Log, newest_entry
 from penstock.epochs.looking import look
-from penstock.epochs.renaming_storage import RemoteFiles, RenamingStorage
+from penstock.epochs.remote_storage import RemoteFiles, RemoteStorage
+from penstock.epochs.storage import UNFINISHED
 from penstock.spark.commits import CommitBy
 from penstock.spark.hadoop_files import HadoopFiles, refusal
 from penstock.testing.collector import Collector
 from penstock.testing.kafka_jars import JarsError
 from tests.epochs.crashing_disk import Crash
+from tests.epochs.crashing_files import CUTS
 from tests.epochs.test_log import check_after_a_crash, commit, drive, history
 from tests.spark.hdfs import Hdfs
 from tests.spark.items import Item, numbered, wait_for_items
@@ -47,36 +49,37 @@ def address(hdfs: Hdfs) -> str:
 
 
 class Ending:
-    """Files whose user ends before a call, or after it."""
+    """Files whose user ends before a call, after it, or while it makes a file."""
 
-    def __init__(self, files: RemoteFiles, at: int, *, after: bool) -> None:
+    def __init__(self, files: RemoteFiles, at: int) -> None:
         self._files = files
         self._left = at
-        self._after = after
+        self._cut = CUTS[at % len(CUTS)]
 
     def __getattr__(self, name: str) -> Any:
         def call(*given: Any) -> Any:
             self._left -= 1
-            if self._left == 0 and not self._after:
-                raise Crash
-            found = getattr(self._files, name)(*given)
-            if self._left == 0:
-                raise Crash
-            return found
+            if self._left > 0:
+                return getattr(self._files, name)(*given)
+            if self._cut == "half" and name == "create":
+                self._files.create(f"{given[0].rpartition('/')[0]}/{UNFINISHED}half", given[1][:10])
+            if self._cut == "after":
+                getattr(self._files, name)(*given)
+            raise Crash
 
         return call
 
 
 def test_files_appear_whole_once_and_are_named(spark: SparkSession, address: str) -> None:
     files = HadoopFiles(spark, address)
-    storage = RenamingStorage(files)
+    storage = RemoteStorage(files)
     assert storage.names("log") == []
     assert storage.read("log/1") is None
     content = bytes(range(256)) * 1000
     assert storage.create("log/1", content)
     assert not storage.create("log/1", b"two")
     assert storage.read("log/1") == content
-    files.write_new("log/.new-left", b"half")
+    assert files.create("log/.new-left", b"half")
     assert storage.names("log") == ["log/1"]
     storage.sweep("log")
     assert files.names("log") == ["1"]
@@ -89,21 +92,21 @@ def test_files_appear_whole_once_and_are_named(spark: SparkSession, address: str
 
 @pytest.mark.slow
 def test_the_log_survives_the_end_of_its_driver_at_every_operation(spark: SparkSession, address: str) -> None:
-    """Of one commit, with garbage to collect; each of them before and after the call."""
+    """Of a few commits, with garbage to collect."""
     for at in range(1, 21):
         files = HadoopFiles(spark, f"{address}/{at}")
         told: list[str] = []
         with pytest.raises(Crash):
-            drive(RenamingStorage(Ending(files, at, after=at % 2 == 0)), told, "a")
-        check_after_a_crash(RenamingStorage(files), told, at)
+            drive(RemoteStorage(Ending(files, at)), told, "a")
+        check_after_a_crash(RemoteStorage(files), told, at)
         assert [name for name in files.names("log") if name.startswith(".")] == []
 
 
 def test_a_driver_that_was_replaced_finds_out(spark: SparkSession, address: str) -> None:
-    storage = RenamingStorage(HadoopFiles(spark, address))
+    storage = RemoteStorage(HadoopFiles(spark, address))
     first = Log.begin(storage)
     commit(first, "a")
-    second = Log.begin(RenamingStorage(HadoopFiles(spark, address)))
+    second = Log.begin(RemoteStorage(HadoopFiles(spark, address)))
     with pytest.raises(SupersededError, match="is another driver's"):
         commit(first, "b")
     commit(second, "c")
@@ -199,7 +202,7 @@ def test_a_file_that_cannot_be_uploaded_sends_the_flow_back(
     flow = counting(collector, 2, tmp_path / "died")
     notices: list[str] = []
     job = ps.run(flow, checkpoint=address, commit="300 ms", on_notice=notices.append)
-    storage = RenamingStorage(HadoopFiles(spark, f"{address}/epochs"))
+    storage = RemoteStorage(HadoopFiles(spark, f"{address}/epochs"))
     wait_for_items(collector, 100)
     entry = newest_entry(storage)
     assert entry is not None
@@ -300,7 +303,10 @@ if __name__ == "__main__":
     source = flow.source(numbered(COUNT, rate=400, partitions=2), name="numbers")
     counts = source.by_key(last_digit).task(Counts(None, 0), name="counts", parallelism=4)
     counts.sink(collector, name="out")
-    job = ps.run(flow, checkpoint=os.environ["ADDRESS"], commit="500 ms", master="local-cluster[2,8,1024]")
+    conf = json.loads(os.environ.get("CONF", "{}"))
+    job = ps.run(
+        flow, checkpoint=os.environ["ADDRESS"], commit="500 ms", master="local-cluster[2,8,1024]", conf=conf
+    )
     while job.metrics().commits.count < 4 or len(collector.items()) < 2000:
         time.sleep(0.02)
     os.kill(carriers(job)[0], signal.SIGKILL)

@@ -19,18 +19,17 @@ import java.nio.file.Path;
 
 /**
  * Lets workers use the files of a checkpoint that is on one of Hadoop's file systems, which only this JVM can reach. They ask over
- * a socket in their parent's private directory: a byte that says what, the length of a name (u32) and the name, for WRITE,
- * UPLOAD and RENAME a length (i64) and as many bytes, a content or the other name. The answer is a byte, a length (i64) and as many
- * bytes. WRITE is answered when the file is there, UPLOAD as soon as it will be, or never: see Uploads.
+ * a socket in their parent's private directory: a byte that says what, the length of a name (u32) and the name, for CREATE and
+ * UPLOAD a length (i64) and as many bytes of content. The answer is a byte, a length (i64) and as many bytes.
+ * CREATE is answered when the file is there, UPLOAD as soon as it will be, or never: see Uploads.
  */
 final class StoreServer {
   static final String SOCKET = "store.sock";
   private static final int NAMES = 1;
   private static final int READ = 2;
-  private static final int WRITE = 3;
-  private static final int RENAME = 4;
-  private static final int DELETE = 5;
-  private static final int UPLOAD = 6;
+  private static final int CREATE = 3;
+  private static final int DELETE = 4;
+  private static final int UPLOAD = 5;
   private static final int YES = 0;
   private static final int NO = 1;
   private static final int PROBLEM = 2;
@@ -77,7 +76,7 @@ final class StoreServer {
   }
 
   private void answer(int what, String name, DataInputStream in, DataOutputStream out) throws IOException {
-    Rest rest = new Rest(in, what == WRITE || what == RENAME || what == UPLOAD ? in.readLong() : 0);
+    Rest rest = new Rest(in, what == CREATE || what == UPLOAD ? in.readLong() : 0);
     byte[] found;
     try {
       found = done(what, name, rest);
@@ -97,14 +96,11 @@ final class StoreServer {
         return String.join("\n", store.names(name)).getBytes(StandardCharsets.UTF_8);
       case READ:
         return store.read(name);
-      case WRITE:
-        store.writeNew(name, rest, rest.left);
-        return NOTHING;
+      case CREATE:
+        return store.create(name, rest) ? NOTHING : null;
       case UPLOAD:
         upload(name, rest);
         return NOTHING;
-      case RENAME:
-        return store.rename(name, new String(rest.readAllBytes(), StandardCharsets.UTF_8)) ? NOTHING : null;
       case DELETE:
         store.delete(name);
         return NOTHING;
@@ -117,7 +113,7 @@ final class StoreServer {
   private void upload(String name, Rest rest) throws IOException {
     long length = rest.left;
     if (!uploads.admits(length)) {
-      store.create(name, rest, length);
+      make(name, rest);
       return;
     }
     byte[] content;
@@ -127,7 +123,13 @@ final class StoreServer {
       uploads.release(length);
       throw broken;
     }
-    uploads.begin(length, () -> store.create(name, new ByteArrayInputStream(content), length));
+    uploads.begin(length, () -> make(name, new ByteArrayInputStream(content)));
+  }
+
+  private void make(String name, InputStream content) throws IOException {
+    if (!store.create(name, content)) {
+      throw new IOException(name + " is there already: two processes write as one");
+    }
   }
 
   private static void say(DataOutputStream out, int what, byte[] content) throws IOException {

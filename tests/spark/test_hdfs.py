@@ -19,6 +19,7 @@ from penstock.epochs.looking import look
 from penstock.epochs.remote_storage import RemoteFiles, RemoteStorage
 from penstock.epochs.storage import UNFINISHED
 from penstock.spark.commits import CommitBy
+from penstock.spark.directory import Directory
 from penstock.spark.hadoop_files import HadoopFiles, refusal
 from penstock.testing.collector import Collector
 from penstock.testing.kafka_jars import JarsError
@@ -28,6 +29,7 @@ from tests.epochs.test_log import check_after_a_crash, commit, drive, history
 from tests.spark.hdfs import Hdfs
 from tests.spark.items import Item, numbered, wait_for_items
 from tests.spark.test_cluster import ran
+from tests.spark.test_marks import until
 from tests.spark.test_state_commits import Counts, DiesOnce, Killed, last_digit
 
 pytestmark = pytest.mark.spark
@@ -150,6 +152,8 @@ def test_state_is_exact_over_a_stop_and_a_death(
     notices: list[str] = []
     job = run(2)
     wait_for_items(collector, 200)  # two of each item
+    if commit_by == "boundaries":  # the first comes about now
+        until(lambda: bool(Directory(spark, address).names("commits")))
     job.stop()
     oldest, *_, newest = numbers_of(address)
     job = run(3, from_commit=oldest)

@@ -14,11 +14,16 @@ _MADE: Final = "_penstock_at_hand"
 """An attribute of the classes that are made here."""
 
 
+def as_declared(body: Any) -> Any:
+    """An object that was bound before has the class again that it began with."""
+    if hasattr(body, _MADE):
+        body.__class__ = type(body).__mro__[1]
+    return body
+
+
 def are_attributes(body: Any, cells: Sequence[Cell[Any]]) -> bool:
-    """Make these cells of an object ordinary attributes: by a class below its own. False if it cannot be."""
+    """Make these cells of an object ordinary attributes, by a class below its own. False if it cannot be."""
     kind = type(body)
-    if hasattr(kind, _MADE):
-        return True
     shown = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, _MADE: True}
     held = {cell.name: Held(cell) for cell in cells}
     try:

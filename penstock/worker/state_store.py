@@ -14,7 +14,7 @@ from penstock.epochs.state import STRETCH, Handed, KeyedState, Shelf, not_owned
 from penstock.flow.graph import Graph, Task
 from penstock.state import HOME, PLAIN, Cell, Declared, PerReplica, StateError, Timer, declared
 from penstock.wire.keys import KEY_GROUPS, key_group
-from penstock.worker.at_hand import are_attributes
+from penstock.worker.at_hand import are_attributes, as_declared
 from penstock.worker.context import Context
 
 _NS_PER_MS: Final = 1_000_000
@@ -55,8 +55,10 @@ class StateStore:
         self.at: Hashable = _NOTHING
         self.group = self._of_replica
         self._attributes: dict[str, Any] = {}
+        self._plain: list[Cell[Any]] = []
+        """What is an attribute while an item is at work; nothing where an item may have to be undone."""
         self._at_hand: tuple[tuple[str, Any, dict[int, Shelf]], ...] = ()
-        """What is an attribute while an item is at work: its name, first value, and where it is kept."""
+        """The same by name, first value, and where it is kept."""
         self._groups: Set[int] = frozenset()
         self.clear()
 
@@ -107,17 +109,20 @@ class StateStore:
     def bind(self, body: Any) -> "Stateful":
         """The state of this object is here; what to call in place of its methods."""
         body.__dict__[HOME] = self
-        self._body = body
+        self._body = as_declared(body)
         self._attributes = body.__dict__
+        plain = [part for part in self.parts if isinstance(part, Cell) and part.is_plain]
+        if plain and not self.undoes and are_attributes(body, plain):
+            self._plain = plain
         self._lay_out()
         return Stateful(self, body)
 
     def _lay_out(self) -> None:
-        """What may have to be undone is written by way of the state, which remembers it."""
-        plain = [part for part in self.parts if isinstance(part, Cell) and part.is_plain]
-        if self._body is not None and plain and not self.undoes and are_attributes(self._body, plain):
-            self._groups = self._states[plain[0].name].groups
-            self._at_hand = tuple((p.name, p.make(), self._states[p.name].shelves) for p in plain)
+        states = [self._states[part.name] for part in self._plain]
+        self._groups = states[0].groups if states else frozenset()
+        self._at_hand = tuple(
+            (part.name, part.make(), state.shelves) for part, state in zip(self._plain, states, strict=True)
+        )
 
     def turn_to(self, item: Any) -> None:
         """This item is at work. By a stream without a key it comes only to tasks without state of keys."""

@@ -129,6 +129,9 @@ def test_a_task_is_what_it_was() -> None:
     work.process(("a", "count", 2), lambda _: None)
     assert known(again.everything()) == {("count", "a"): 2}
     assert known(kept.everything()) == {}
+    slow, work = store(body, on_error="skip")
+    work.process(("a", "count", 3), lambda _: None)
+    assert known(slow.everything()) == {("count", "a"): 3}
 
 
 def test_what_is_set_where_no_item_is_at_work_is_refused() -> None:

@@ -26,6 +26,7 @@ from penstock.wire.envelope import Tag
 from penstock.wire.keys import KEY_GROUPS, key_group, owner
 from penstock.wire.orders import Position, Rescale, SourceOrder, Switches
 from penstock.worker import state_keeper, waiting
+from penstock.worker.state_store import StateStore
 from tests.flow.random_flows import Partitioned
 from tests.worker.lone_worker import LoneWorker, lone_worker
 
@@ -217,6 +218,13 @@ def test_state_is_taken_in_some_at_a_time_and_other_keys_go_on(
 ) -> None:
     monkeypatch.setattr(state_keeper, "_MOMENT_NS", -1)
     monkeypatch.setattr(portions, "_MOST_KEYS", 1)
+    take_in = StateStore.apply_part
+
+    def slowly(store: StateStore, portion: portions.Portion) -> None:
+        time.sleep(0.0005)
+        take_in(store, portion)
+
+    monkeypatch.setattr(StateStore, "apply_part", slowly)
     mine, coming = of_replica(0, 4)[:2], of_replica(0, 2, of=1, among=4)[:300]
     theirs = bed.known(1, 1, dict.fromkeys(coming, 40))
     with bed.worker(4) as worker:

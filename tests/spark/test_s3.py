@@ -13,21 +13,21 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.epochs.errors import SupersededError
-from penstock.epochs.log import Log
 from penstock.epochs.remote_storage import RemoteStorage
 from penstock.spark.directory import Directory
 from penstock.spark.hadoop_files import HadoopFiles, refusal
 from penstock.testing.kafka_jars import JarsError
 from tests.epochs.crashing_disk import Crash
-from tests.epochs.test_log import check_after_a_crash, commit, drive, history
+from tests.epochs.test_log import check_after_a_crash, drive
 from tests.spark.items import numbered
 from tests.spark.s3 import S3, Between, add_jars, set_hadoop
 from tests.spark.test_cluster import ran
 from tests.spark.test_hdfs import (  # the same flows there
     KILLED,
     Ending,
+    test_a_driver_that_was_replaced_finds_out,  # noqa: F401
     test_a_file_that_cannot_be_uploaded_sends_the_flow_back,  # noqa: F401
+    test_files_appear_whole_once_and_are_named,  # noqa: F401
     test_files_that_sinks_prepare_come_to_the_driver,  # noqa: F401
     test_state_is_exact_over_a_stop_and_a_death,  # noqa: F401
 )
@@ -73,23 +73,6 @@ def through(s3: S3, spark: SparkSession, bucket: str) -> Through:
         return f"s3a://{name}/{uuid.uuid4().hex}"
 
     return address
-
-
-def test_files_appear_whole_once_and_are_named(spark: SparkSession, address: str) -> None:
-    files = HadoopFiles(spark, address)
-    storage = RemoteStorage(files)
-    assert storage.names("log") == []
-    assert storage.read("log/1") is None
-    content = bytes(range(256)) * 1000
-    assert storage.create("log/1", content)
-    assert not storage.create("log/1", b"two")
-    assert storage.read("log/1") == content
-    assert storage.names("log") == ["log/1"]
-    storage.delete("log/1")
-    storage.delete("log/1")
-    assert storage.names("log") == []
-    with pytest.raises(OSError, match="is not below"):
-        storage.read("../elsewhere")
 
 
 def test_so_do_files_that_are_put_in_parts(spark: SparkSession, address: str) -> None:
@@ -162,17 +145,6 @@ def test_the_log_survives_the_end_of_its_driver_at_every_operation(spark: SparkS
         with pytest.raises(Crash):
             drive(RemoteStorage(Ending(files, at)), told, "a")
         check_after_a_crash(RemoteStorage(files), told, at)
-
-
-def test_a_driver_that_was_replaced_finds_out(spark: SparkSession, address: str) -> None:
-    storage = RemoteStorage(HadoopFiles(spark, address))
-    first = Log.begin(storage)
-    commit(first, "a")
-    second = Log.begin(RemoteStorage(HadoopFiles(spark, address)))
-    with pytest.raises(SupersededError, match="is another driver's"):
-        commit(first, "b")
-    commit(second, "c")
-    assert history(storage) == ["a", "c"]
 
 
 @pytest.mark.slow

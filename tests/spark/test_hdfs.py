@@ -126,7 +126,7 @@ COUNT = 400
 
 def counting(collector: Collector, replicas: int, witness: Path) -> ps.Flow:
     flow = ps.Flow("kept")
-    passed = flow.source(numbered(COUNT, rate=200), name="numbers").task(DiesOnce(witness, 300), name="pass")
+    passed = flow.source(numbered(COUNT, rate=200), name="numbers").task(DiesOnce(witness, 350), name="pass")
     counts = passed.by_key(last_digit).task(Counts(None, 0), name="counts", parallelism=replicas)
     counts.sink(collector, name="out")
     return flow
@@ -152,8 +152,9 @@ def test_state_is_exact_over_a_stop_and_a_death(
     notices: list[str] = []
     job = run(2)
     wait_for_items(collector, 200)  # two of each item
-    if commit_by == "boundaries":  # the first comes about now
+    if commit_by == "boundaries":  # the first comes about now; the stop is to make another
         until(lambda: bool(Directory(spark, address).names("commits")))
+        wait_for_items(collector, len(collector.items()) + 40)
     job.stop()
     oldest, *_, newest = numbers_of(address)
     job = run(3, from_commit=oldest)

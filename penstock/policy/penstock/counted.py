@@ -5,7 +5,8 @@
 A ratio of sums, so intervals count by what was done in them: useful seconds over items is the service time,
 items of a stream over items that its sender has done is what becomes of one. When an interval differs from
 those before by more than luck, they are forgotten: the work has changed, not its measurement. The same with
-KEPT in place of LONG tells of slow changes: where that differs by more than luck, it takes the place.
+KEPT in place of LONG tells of slow changes: where that differs by more than luck, it takes the place. How
+much service times vary is told by items that come seldom, so that is remembered longest (SELDOM).
 """
 
 import math
@@ -16,6 +17,7 @@ from penstock.policy.measured import finite
 from penstock.stats.snapshot import Snapshot, StreamStats, TaskStats
 
 LONG, KEPT = 0.95, 0.8
+_SELDOM = 0.99
 LUCK = 4.0
 _ALIKE = 0.03
 _SLOWLY = 0.6
@@ -115,7 +117,7 @@ def counted(before: Counted, snapshot: Snapshot, unsettled: Collection[str] = ()
     tasks = snapshot.tasks
     services = {
         name: before.services.get(name, Varies()).then(
-            finite(task.service_cv), finite(task.processed_total), LONG
+            finite(task.service_cv), finite(task.processed_total), _SELDOM
         )
         for name, task in tasks.items()
     }

@@ -7,7 +7,8 @@ and k newer ones (k a power of two), the two means differ by no more than luck,
 
 and where they do, only the newer ones count (adaptive windowing, Bifet and Gavalda). So a constant load is
 averaged, a step is believed at once, and a slow change after some intervals. The trend is the median of the
-slopes between any two of the last intervals (Theil and Sen), which a single odd one does not move; where
+slopes between any two of the last intervals (Theil and Sen), which a single odd one does not move; where they
+may be one level there is none, for what luck makes of five intervals would be taken that far ahead. Where
 there is none, a slow one may be seen in more of them (line.py). It is used only while it has been the better
 forecast lately, so never on noise: both are judged by what came, over the same time ahead, where having
 expected too little counts nine times as much as too much.
@@ -76,8 +77,8 @@ class Forecast:
     season: int | None = None
 
 
-def level(rates: Sequence[float], interval_s: float) -> float:
-    """The mean of the last ones that are one level."""
+def alike(rates: Sequence[float], interval_s: float) -> int:
+    """How many of the last ones are one level."""
     sums = [0.0, *accumulate(reversed(rates[-_LEVEL_OF:]))]
     for whole in range(2, len(sums)):
         newer = 1
@@ -85,15 +86,21 @@ def level(rates: Sequence[float], interval_s: float) -> float:
             older, mean = whole - newer, sums[whole] / whole
             differ = (sums[whole] - sums[newer]) / older - sums[newer] / newer
             if differ * differ * older * newer * interval_s > _STEP * _STEP * mean * whole:
-                return sums[newer] / newer
+                return newer
             newer *= 2
-    return sums[-1] / (len(sums) - 1)
+    return len(sums) - 1
+
+
+def level(rates: Sequence[float], interval_s: float) -> float:
+    """The mean of those."""
+    count = alike(rates, interval_s)
+    return math.fsum(rates[-count:]) / count
 
 
 def slope(rates: Sequence[float], interval_s: float) -> float:
     """Change in an interval; 0 while too few are known, and where it may be luck."""
     last = rates[-_TREND_OF:]
-    if len(last) < 3:
+    if len(last) < 3 or alike(rates, interval_s) >= len(last):
         return 0.0
     slopes = [
         (last[later] - last[earlier]) / (later - earlier)
@@ -135,23 +142,32 @@ def learnt(history: History, rate_per_s: float, interval_s: float, ahead: int) -
     return replace(
         history,
         seasons=seasons,
-        surprises=(*history.surprises, _surprise(rate_per_s, chosen, interval_s))[-REMEMBERED:],
+        surprises=(*history.surprises, surprise(rate_per_s, chosen, interval_s))[-REMEMBERED:],
         level_loss=_FORGETS * history.level_loss + _loss(rate_per_s, flat),
         trend_loss=_FORGETS * history.trend_loss + _loss(rate_per_s, rising),
     )
 
 
-def _surprise(came: float, expected: float, interval_s: float) -> float:
-    """1 for what is luck; the same for a fall as for the rise that would undo it."""
+def surprise(came: float, expected: float, interval_s: float) -> float:
+    """1 for what is luck; the same for a fall as for the rise that would undo it.
+
+    Of what came, one standard deviation is taken to be luck: that is planned for anyway.
+    """
     if is_luck(came, expected, interval_s):
         return 1.0
     low, high = sorted((came, expected))
+    high -= luck_per_s(came, expected, interval_s) / LUCK
     return _LARGEST if low * _LARGEST <= high else high / low
+
+
+def luck_per_s(one: float, other: float, interval_s: float) -> float:
+    """By how much two rates may differ and be one."""
+    return LUCK * math.sqrt(max(0.0, one + other) / interval_s)
 
 
 def is_luck(one: float, other: float, interval_s: float) -> bool:
     """Whether two rates may be one."""
-    return abs(one - other) <= LUCK * math.sqrt(max(0.0, one + other) / interval_s)
+    return abs(one - other) <= luck_per_s(one, other, interval_s)
 
 
 def _loss(came: float, expected: float) -> float:
@@ -180,7 +196,7 @@ def forecast(
     if season is not None:
         times = range(ahead, min(season, max(ahead, until or ahead)) + 1)
         expected = max(came_before(rates, season, time) for time in times)
-        surprises = tuple(_surprise(came, before, interval_s) for came, before in pairs(rates, season))
+        surprises = tuple(surprise(came, before, interval_s) for came, before in pairs(rates, season))
     else:
         flat = level(rates[-1:] if is_last else rates, interval_s)
         goes = trend(rates, interval_s, flat) if history.has_trend and not is_last else Line(flat, 0.0)

@@ -91,9 +91,12 @@ class _Lesson:
         return self.memory.plans[-ahead] if len(self.memory.plans) >= ahead else None
 
     def _is_surprised(self) -> bool:
+        """Whether more came than was planned for, and that is no luck."""
         plan = self._plan()
         return plan is not None and any(
-            rate > _MORE_THAN_PLANNED * plan.get(name, rate) for name, rate in self.rates.items()
+            rate > _MORE_THAN_PLANNED * plan.get(name, rate)
+            and not is_luck(rate, plan[name], self.snapshot.interval_s)
+            for name, rate in self.rates.items()
         )
 
     def priced(self) -> Prices:
@@ -109,11 +112,14 @@ class _Lesson:
         return self.prices.saved(self.snapshot.interval_s if broken else 0.0)
 
     def proved(self) -> Proved:
-        last = self.memory.last
-        return self.memory.proved.then(
-            self.rates,
-            held=all(held(self.snapshot, one) is not False for one in self.snapshot.constraints),
-            changed=last is None or current_parallelism(last) != current_parallelism(self.snapshot),
+        last, known = self.memory.last, self.memory.proved
+        if last is None:
+            return known
+        before, now = current_parallelism(last), current_parallelism(self.snapshot)
+        if before != now:
+            return known.changed(before, now)
+        return known.then(
+            self.rates, held=all(held(self.snapshot, one) is not False for one in self.snapshot.constraints)
         )
 
     def margins(self) -> dict[str, Margin]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 _KEPT = 0.97
 _PRIOR = 8.0
-_LARGEST = 3.0
+LARGEST = 3.0
+"""Times the luck that was predicted: no interval says more than that."""
 _LEAST, _MOST = 0.7, 2.0
 
 
@@ -34,5 +35,5 @@ class Luck:
         """With one more interval; one that cannot be predicted, or has no luck, tells nothing."""
         if not 0.0 < luck_ms < math.inf:
             return self
-        off = min(_LARGEST, abs(measured_ms - predicted_ms) / luck_ms)
+        off = min(LARGEST, abs(measured_ms - predicted_ms) / luck_ms)
         return Luck(_KEPT * self.squares + off * off, _KEPT * self.weight + 1.0)

@@ -25,8 +25,7 @@ from penstock.stats.snapshot import Snapshot
 _BAND = 1.25
 """So much longer may waits be before what was found to be enough is too little. Where replicas come within
 an interval, or those of now have borne as much (proved.py), there is time to see, and they may be so
-much longer before more are ordered, too; and SOLID times as long where those of now have not missed
-anything for a while."""
+much longer before more are ordered, too; and SOLID times as long where that is known of many intervals."""
 _SOLID = 1.6
 
 
@@ -81,7 +80,8 @@ def wanted(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -
     if planned != lucky:
         cases.append(_Case(model, comes, demand(snapshot, memory.counts, planned, drained), often))
     need = _choice(cases, 1.0, {})
-    borne = memory.proved.bears({name: one.planned_per_s for name, one in forecasts.items()})
+    share = max((share_of(one, parameters) for one in snapshot.constraints), default=parameters.share)
+    borne = memory.proved.bears({name: one.planned_per_s for name, one in forecasts.items()}, share)
     band = _SOLID if borne and memory.proved.is_solid else _BAND if borne or ahead == 1 else 1.0
     return Wanted(
         need=_within_limits(snapshot, need),

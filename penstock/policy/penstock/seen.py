@@ -14,7 +14,7 @@ from penstock.policy.penstock.servers import (
     service_s,
     slacks_ms,
 )
-from penstock.policy.penstock.waiting import Fit, kingman_ms, learnt
+from penstock.policy.penstock.waiting import Fit, Wait, learnt
 from penstock.stats.snapshot import ConstraintSpec, Snapshot
 
 _CALM = 0.92
@@ -42,8 +42,18 @@ def fits_after(
         rho = done * each_ms / 1000.0 / snapshot.interval_s / task.parallelism
         calm = not any(is_left_over(one, each_ms, slack_ms[name]) for one in (before_it, task))
         if rho < _CALM and calm:
-            kingman = kingman_ms(each_ms, rho, counts.arrival_cv2(name), service_cv2(server, counts))
-            found[name] = learnt(found.get(name, Fit()), wait_ms, kingman)
+            wait = Wait(
+                service_ms=each_ms,
+                service_cv2=service_cv2(server, counts),
+                rate_per_s=done / snapshot.interval_s,
+                arrivals=None,
+                cv2=counts.arrival_cv2(name),
+                now=task.parallelism,
+                exponent=0.0,
+                fit=Fit(),
+                interval_s=snapshot.interval_s,
+            )
+            found[name] = learnt(found.get(name, Fit()), wait_ms, *wait.wait_ms(task.parallelism))
     return found
 
 

@@ -1,8 +1,10 @@
 """What is expected: steps are believed, noise is not, and head-room is what has been seen."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from penstock.policy.penstock.forecast import History, forecast, learnt, level, slope
+from penstock.policy.penstock.forecast import History, forecast, is_luck, learnt, level, slope, surprise
 
 
 def history(*rates: float, ahead: int = 1) -> History:
@@ -60,7 +62,7 @@ def test_headroom_is_the_surprise_of_late_and_never_above_the_most_seen() -> Non
 
 
 def test_a_fall_counts_as_the_rise_that_would_undo_it() -> None:
-    assert history(300, 300, 100).surprises == (1.0, 3.0)
+    assert list(history(300, 300, 100).surprises) == pytest.approx([1.0, 3.0], rel=0.05)
 
 
 def test_what_rises_for_the_first_time_may_rise_further_before_replicas_are_there() -> None:
@@ -76,3 +78,21 @@ def test_luck_is_no_surprise() -> None:
 def test_a_slow_change_counts_after_some_intervals() -> None:
     assert level([100.0] * 30 + [115.0], 5.0) < 101.0, "that may be luck"
     assert level([100.0] * 30 + [115.0] * 4, 5.0) == 115.0
+
+
+def test_where_the_last_intervals_may_be_one_level_there_is_no_trend() -> None:
+    """Five intervals that happen to rise, after many that did not."""
+    calm = [130.0 + number * 7919 % 13 - 6 for number in range(40)]
+    rises = [120.0, 125.0, 131.0, 137.0, 143.0]
+    assert slope(rises, 5.0) == 0.0
+    assert slope([*calm, *rises], 5.0) == 0.0
+    assert slope([*calm, 130.0, 145.0, 160.0, 175.0, 190.0], 5.0) == 15.0
+
+
+@given(st.floats(1.0, 1_000.0), st.floats(1.0, 1_000.0), st.floats(0.5, 60.0))
+def test_a_surprise_is_what_luck_does_not_explain(one: float, other: float, interval_s: float) -> None:
+    """Whichever of the two came and was expected, never less than 1 and never more than their ratio."""
+    found = surprise(one, other, interval_s)
+    assert found == surprise(other, one, interval_s)
+    assert 1.0 <= found <= max(one, other) / min(one, other) * (1.0 + 1e-9)
+    assert (found == 1.0) >= is_luck(one, other, interval_s)

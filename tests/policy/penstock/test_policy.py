@@ -195,6 +195,29 @@ def test_a_constant_load_settles() -> None:
     assert not any(changes[12:])
 
 
+@settings(max_examples=10, deadline=None)
+@given(st.integers(26, 50))
+def test_one_odd_interval_of_a_constant_load_changes_nothing(odd: int) -> None:
+    """One miss of so many is what was asked for, whatever a model makes of it."""
+    memory, counts = POLICY.initial_memory(), (6, 3)
+    for number in range(60):
+        wait_ms = 60.0 if number == odd else 3.0
+        one = row(150 + (number * 7919 % 13 - 6), replicas=counts, wait_ms=wait_ms, luck=0.01 * (number % 5))
+        decision, memory = POLICY.decide(one, memory)
+        after = (decision.parallelism["t0"], decision.parallelism["t1"])
+        assert after == counts or number < 20
+        counts = after
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.floats(140, 172))
+def test_what_breaks_a_bound_under_a_load_that_is_luck_is_no_surprise(rate: float) -> None:
+    _, memory = decided(*(row(150, luck=0.01 * number) for number in range(12)), row(rate, wait_ms=60.0))
+    assert memory.margins["c1"].quantile <= 0.99
+    _, memory = decided(*(row(150, luck=0.01 * number) for number in range(12)), row(220, wait_ms=60.0))
+    assert memory.margins["c1"].quantile > 1.0
+
+
 def test_what_cannot_be_kept_is_told_with_what_is_missing() -> None:
     few, _ = decided(row(400, replicas=ONE_EACH, most=4))
     assert not few.feasible

@@ -1,30 +1,55 @@
 """What replicas have borne counts for more than a model."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from penstock.policy.penstock.proved import Proved
+
+SHARE = 0.99
 
 
 def proved(*intervals: tuple[float, bool]) -> Proved:
     known = Proved()
     for rate, held in intervals:
-        known = known.then({"source": rate}, held=held, changed=False)
+        known = known.then({"source": rate}, held=held)
     return known
 
 
 def test_what_was_held_for_some_intervals_is_borne() -> None:
     known = proved((100.0, True), (110.0, True), (90.0, True))
-    assert known.bears({"source": 112.0})
-    assert not known.bears({"source": 130.0})
-    assert not known.bears({"source": 100.0, "other": 1.0})
-    assert not proved((100.0, True), (110.0, True)).bears({"source": 100.0})
+    assert known.bears({"source": 112.0}, SHARE)
+    assert not known.bears({"source": 130.0}, SHARE)
+    assert not known.bears({"source": 100.0, "other": 1.0}, SHARE)
+    assert not proved((100.0, True), (110.0, True)).bears({"source": 100.0}, SHARE)
 
 
-def test_one_miss_may_be_luck_and_two_are_not() -> None:
-    held = [(100.0, True)] * 4
-    assert proved(*held, (100.0, False)).bears({"source": 100.0})
-    assert not proved(*held, (100.0, False), (100.0, False)).bears({"source": 100.0})
+def test_as_many_misses_as_the_share_allows_may_be_luck() -> None:
+    few, many = [(100.0, True)] * 4, [(100.0, True)] * 30
+    missed = (100.0, False)
+    assert proved(*few, missed).bears({"source": 100.0}, SHARE)
+    assert not proved(*few, missed, missed).bears({"source": 100.0}, SHARE)
+    assert proved(*few, missed, missed).bears({"source": 100.0}, 0.9)
+    assert proved(*many, missed, missed).bears({"source": 100.0}, SHARE)
+    assert not proved(*many, missed, missed, missed).bears({"source": 100.0}, SHARE)
 
 
-def test_other_replicas_have_borne_nothing() -> None:
-    known = proved(*[(100.0, True)] * 5).then({"source": 100.0}, held=True, changed=True)
-    assert known == Proved()
-    assert not Proved().bears({"source": 1.0})
+@given(st.lists(st.booleans(), max_size=70), st.floats(0.5, 0.999), st.floats(0.5, 0.999))
+def test_a_lower_share_and_fewer_misses_are_never_harder_to_bear(
+    held: list[bool], one: float, other: float
+) -> None:
+    known = proved(*((100.0, each) for each in held))
+    low, high = sorted((one, other))
+    if known.bears({"source": 100.0}, high):
+        assert known.bears({"source": 100.0}, low)
+        assert proved(*((100.0, True) for _ in held)).bears({"source": 100.0}, high)
+
+
+def test_fewer_replicas_have_borne_nothing() -> None:
+    known = proved(*[(100.0, True)] * 5)
+    assert known.changed({"a": 2, "b": 3}, {"a": 1, "b": 4}) == Proved()
+    assert not Proved().bears({"source": 1.0}, SHARE)
+
+
+def test_more_replicas_bear_what_fewer_did_and_have_missed_nothing_yet() -> None:
+    known = proved(*[(100.0, True), (100.0, False)] * 5).changed({"a": 1, "b": 3}, {"a": 2, "b": 3})
+    assert known == proved(*[(100.0, True)] * 5)

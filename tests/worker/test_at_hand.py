@@ -134,6 +134,18 @@ def test_a_task_is_what_it_was() -> None:
     assert known(slow.everything()) == {("count", "a"): 3}
 
 
+class Last(Work):
+    def __init_subclass__(cls) -> None:
+        raise ValueError("nobody inherits")
+
+
+def test_a_class_that_nobody_may_inherit_has_its_state_all_the_same() -> None:
+    kept, work = store(Last())
+    work.process(("a", "count", 2), lambda _: None)
+    assert kept._at_hand == ()
+    assert known(kept.everything()) == {("count", "a"): 2}
+
+
 def test_what_is_set_where_no_item_is_at_work_is_refused() -> None:
     body = Outside()
     kept, work = store(body)

@@ -234,7 +234,7 @@ class Reported:
         self._windows: list[Window] = []
         self._lock = threading.Lock()  # one thread collects reports, others look at them
 
-    def add(self, reports: bytes) -> None:
+    def add(self, reports: bytes | msgspec.Raw) -> None:
         """Take in a JSON array of reports."""
         for report in msgspec.json.decode(reports, type=list[Said]):
             self._add(report.executor, report.said)

@@ -28,6 +28,16 @@ class LastBoundary(msgspec.Struct, frozen=True, array_like=True):
     flowing_ms: float
 
 
+class Seen(msgspec.Struct, frozen=True):
+    """What the workers said since the last look, a JSON array; executors that are lost, in words; whether all
+    sources have run dry, and everything is drained.
+    """
+
+    reports: msgspec.Raw
+    lost: str
+    exhausted: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """Where a run begins; `batch` is the number of its first batch.
@@ -234,9 +244,9 @@ class Bridge:
         """All sources have run dry, and everything is drained."""
         return bool(self._run.isExhausted())
 
-    def drain_reports(self) -> bytes:
-        """A JSON array of what the workers said since the last call."""
-        return str(self._run.drainReports()).encode()
+    def look(self) -> Seen:
+        """All that is asked for again and again, at once."""
+        return msgspec.json.decode(self._run.look(), type=Seen)
 
     def close(self, timeout_ms: int) -> bool:
         """End the run; False if some executor did not confirm that its workers are gone."""

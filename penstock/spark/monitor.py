@@ -8,7 +8,7 @@ from penstock.observe.constraint_watch import ConstraintWatch
 from penstock.observe.progress import Progress
 from penstock.observe.refusals import RefusalNotices
 from penstock.observe.reported import Metrics, Reported
-from penstock.spark.bridge import Bridge
+from penstock.spark.bridge import Bridge, Seen
 from penstock.spark.failure_words import is_users
 
 _TICK_S = 0.1
@@ -63,7 +63,7 @@ class Monitor(threading.Thread):
             self._over.wait(_TICK_S)
 
     def _look(self) -> None:
-        self.collect()
+        seen = self.collect()
         self._watch.look()
         for notice in self._refusals.of(self._reported.refused()):
             self._tell(notice)
@@ -71,16 +71,18 @@ class Monitor(threading.Thread):
             self._progress.note(self._bridge.batch(), self._metrics())
             self._reported.note_slots(self._bridge.slots())
             self._bridge.replace_silent_executors()
-        if self._bridge.lost_executors():
+        if seen.lost:
             self._bridge.end_query()  # Spark would find out by itself, seconds later
         if not self._bridge.is_active:
             self._on_ended()
-        elif self._bridge.is_exhausted():
+        elif seen.exhausted:
             self._on_exhausted()
 
-    def collect(self) -> None:
+    def collect(self) -> Seen:
         """Take in what the workers said since the last time."""
-        self._reported.add(self._bridge.drain_reports())
+        seen = self._bridge.look()
+        self._reported.add(seen.reports)
+        return seen
 
     def await_last_words(self) -> None:
         """A failure is told by the task that failed and by Spark, and either may come first.

@@ -14,7 +14,7 @@ def test_whatever_ends_it_the_flow_is_told(problem: BaseException) -> None:
     told: list[BaseException] = []
 
     class Raises:
-        def drain_reports(self) -> list[str]:
+        def look(self) -> None:
             raise problem
 
     nobody = cast("Any", None)

@@ -137,5 +137,5 @@ def test_what_is_reported_while_a_run_is_closed_counts(spark: SparkSession) -> N
         ask(3)
         assert is_closed.result(10)
     ask(4)
-    said = [report["said"]["number"] for report in json.loads(run.drainReports())]
+    said = [report["said"]["number"] for report in json.loads(run.look())["reports"]]
     assert said == [2, 3], "what comes earlier or later is nobody's"

@@ -5,10 +5,12 @@ import time
 from contextlib import ExitStack
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 import penstock as ps
 from penstock.flow.layers import lay_out
+from penstock.spark.bridge import Seen
 from penstock.spark.checkpoint import Committed
 from penstock.spark.holder import new_holder
 from penstock.spark.restarts import Restarts
@@ -66,8 +68,8 @@ class FakeBridge:
     def replace_silent_executors(self) -> None:
         """None is silent."""
 
-    def drain_reports(self) -> bytes:
-        return b"[]"
+    def look(self) -> Seen:
+        return Seen(msgspec.Raw(b"[]"), "", exhausted=False)
 
     def is_exhausted(self) -> bool:
         return False

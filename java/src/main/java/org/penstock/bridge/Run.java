@@ -3,6 +3,7 @@ package org.penstock.bridge;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.databind.util.RawValue;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -114,7 +115,7 @@ public final class Run {
     notifyAll();
   }
 
-  /** Executors that had workers of this run and have none any more, in words: asked for ten times a second. */
+  /** Executors that had workers of this run and have none any more, in words. */
   public synchronized String lostExecutors() {
     return String.join(", ", lost.values());
   }
@@ -344,13 +345,17 @@ public final class Run {
     Reports.keepFew(reports, Said::json);
   }
 
-  /** The reports since the last call, each with its executor, as one JSON array: one crossing into Python whatever their number. */
-  public synchronized String drainReports() {
-    ArrayNode all = Json.MAPPER.createArrayNode();
+  /**
+   * What the thread that watches a flow asks for ten times a second, in one crossing into Python: the reports since the last
+   * call, each with its executor, the executors that are lost, and whether the run is exhausted.
+   */
+  public synchronized String look() {
+    ObjectNode seen = Json.MAPPER.createObjectNode();
+    ArrayNode all = seen.putArray("reports");
     for (Said one : reports) {
       all.addObject().put("executor", one.executor()).putRawValue("said", new RawValue(one.json()));
     }
     reports.clear();
-    return Json.text(all);
+    return Json.text(seen.put("lost", lostExecutors()).put("exhausted", isExhausted()));
   }
 }

@@ -122,11 +122,14 @@ def test_what_cannot_be_safe_is_refused_in_words(spark: SparkSession, address: s
 
 
 COUNT = 400
+DIES_AT = 350
 
 
-def counting(collector: Collector, replicas: int, witness: Path) -> ps.Flow:
+def counting(collector: Collector, replicas: int, witness: Path | None) -> ps.Flow:
     flow = ps.Flow("kept")
-    passed = flow.source(numbered(COUNT, rate=200), name="numbers").task(DiesOnce(witness, 350), name="pass")
+    passed = flow.source(numbered(COUNT, rate=200), name="numbers").task(
+        DiesOnce(witness, DIES_AT), name="pass"
+    )
     counts = passed.by_key(last_digit).task(Counts(None, 0), name="counts", parallelism=replicas)
     counts.sink(collector, name="out")
     return flow
@@ -139,7 +142,7 @@ def test_state_is_exact_over_a_stop_and_a_death(
     """Stopped, started from an older commit with other replicas, and once from its last, as a worker died."""
 
     def run(replicas: int, from_commit: int | None = None) -> ps.Job:
-        flow = counting(collector, replicas, tmp_path / "died")
+        flow = counting(collector, replicas, None if from_commit is None else tmp_path / "died")
         return ps.run(
             flow,
             checkpoint=address,
@@ -186,7 +189,9 @@ def look_through(address: str, copy: Path, job: ps.Job) -> None:
     asked("checkpoint", "copy", copy, f"{address}-copy")
     (told,) = asked("checkpoint", "prune", f"{address}-copy", "--keep", 1)
     assert told.startswith("commits that are left:")
-    assert len(numbers_of(f"{address}-copy")) == 1
+    left = numbers_of(f"{address}-copy")
+    # By boundaries the newest may go on from the one before, which stays whole then.
+    assert left == numbers[-1:] or (job.metrics().commits is None and left == numbers[-2:])
     assert asked("checkpoint", "check", f"{address}-copy")[0].startswith("commits that are whole: ")
     assert "is there already" in " ".join(asked("checkpoint", "copy", copy, f"{address}-copy", code=2))
     assert "is no directory" in " ".join(asked("checkpoint", "prune", f"{address}-none", code=2))
@@ -211,7 +216,7 @@ def test_a_file_that_cannot_be_uploaded_sends_the_flow_back(
     wait_for_items(collector, 100)
     entry = newest_entry(storage)
     assert entry is not None
-    for epoch in range(entry.epoch + 1, entry.epoch + 40):
+    for epoch in range(entry.epoch + 3, entry.epoch + 13):  # all are there before the flow meets the first
         storage.create(state_name("counts", 1, entry.attempt, epoch, "changes"), b"another's")
     assert job.await_termination(90)
     assert job.metrics().restarts == 1

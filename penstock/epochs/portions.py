@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from penstock.state import PLAIN
+from penstock.wire.keys import key_group
 
 Key = Hashable
 GONE: Final = object()
@@ -44,21 +45,33 @@ class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Portion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Some keys, each of them once, with values, or (tombstones) None.
 
-    `groups` are those of the keys, one by one. `keys` is a pickled list; so is `values` if all are plain,
-    else it has each of them pickled. `until` are the ends of the keys, if any has one. `name` is that of the
-    declaration.
+    `span` are the lowest and the highest group that a key may be of. `keys` is a pickled list; so is `values`
+    if all are plain, else it has each of them pickled. `until` are the ends of the keys, if any has one.
+    `name` is that of the declaration. `groups` are those of the keys, one by one, if they cannot be told
+    from span and keys: to hash all keys again is up to who reads only some of them.
     """
 
-    groups: tuple[int, ...]
+    span: tuple[int, int]
     keys: bytes
     values: bytes | tuple[bytes, ...] | None
     until: tuple[int | None, ...] | None = None
     name: str | None = None
+    groups: tuple[int, ...] | None = None
 
     @property
-    def span(self) -> tuple[int, int]:
-        """The lowest and the highest group."""
-        return min(self.groups), max(self.groups)
+    def possible(self) -> Iterable[int]:
+        """The groups that keys may be of."""
+        return range(self.span[0], self.span[1] + 1) if self.groups is None else self.groups
+
+    def is_within(self, groups: Container[int]) -> bool:
+        """Whether all that it has is of these groups, as far as that can be told without its keys."""
+        return all(group in groups for group in self.possible)
+
+    def _groups_of(self, keys: list[Key]) -> Sequence[int]:
+        if self.groups is not None:
+            return self.groups
+        first, last = self.span
+        return [first] * len(keys) if first == last else [*map(key_group, keys)]
 
     def entries(self, wanted: Container[int]) -> Iterator[tuple[int, Key, Any, int | None]]:
         """Group, key, value and end of the keys in wanted groups; `GONE` is the value of a tombstone."""
@@ -70,7 +83,7 @@ class Portion(msgspec.Struct, frozen=True, array_like=True, gc=False):
                 return plain[at]
             return read(keys[at], values[at], self.name) if isinstance(values, tuple) else GONE
 
-        for at, group in enumerate(self.groups):
+        for at, group in enumerate(self._groups_of(keys)):
             if group in wanted:
                 yield group, keys[at], value(at), None if self.until is None else self.until[at]
 
@@ -89,44 +102,57 @@ class Portion(msgspec.Struct, frozen=True, array_like=True, gc=False):
         else:
             pickled = repeat(None, len(keys)) if values is None else values
         ends = self.until or repeat(None, len(keys))
-        return map(Change, self.groups, map(pickle.dumps, keys), pickled, ends, repeat(self.name))
+        groups = self._groups_of(keys)
+        return map(Change, groups, map(pickle.dumps, keys), pickled, ends, repeat(self.name))
 
     def within(self, groups: Container[int]) -> "Portion | None":
         """What it has of these groups."""
-        mine = [group in groups for group in self.groups]
-        if all(mine) or not any(mine):
-            return self if mine[0] else None
-        keys = [*compress(pickle.loads(self.keys), mine)]
+        if self.is_within(groups):
+            return self
+        keys = pickle.loads(self.keys)
+        of_keys = self._groups_of(keys)
+        mine = [group in groups for group in of_keys]
+        if not any(mine):
+            return None
         values = self.values
         if isinstance(values, bytes):
             values = pickle.dumps([*compress(pickle.loads(values), mine)])
         elif values is not None:
             values = tuple(compress(values, mine))
         until = None if self.until is None else tuple(compress(self.until, mine))
-        return Portion(tuple(compress(self.groups, mine)), pickle.dumps(keys), values, until, self.name)
+        left = None if self.groups is None else tuple(compress(of_keys, mine))
+        return Portion(self.span, pickle.dumps([*compress(keys, mine)]), values, until, self.name, left)
 
 
 def portions_of(
-    groups: list[int],
+    span: tuple[int, int],
     keys: list[Key],
     values: list[Any],
     until: Mapping[Key, int],
     name: str | None = None,
+    groups: list[int] | None = None,
 ) -> Iterator[Portion]:
     """What is known of some keys. A worker does nothing else meanwhile, so there is little to be done for a
     single one.
     """
     for first in range(0, len(keys), _MOST_KEYS):
         some = slice(first, first + _MOST_KEYS)
-        yield from _pickled(groups[some], keys[some], values[some], until, name)
+        told = None if groups is None else groups[some]
+        yield from _pickled(span, keys[some], values[some], until, name, told)
 
 
 def _pickled(
-    groups: list[int], keys: list[Key], values: list[Any], until: Mapping[Key, int], name: str | None
+    span: tuple[int, int],
+    keys: list[Key],
+    values: list[Any],
+    until: Mapping[Key, int],
+    name: str | None,
+    groups: list[int] | None,
 ) -> Iterator[Portion]:
     ends = [*map(until.get, keys)] if until else None
     if PLAIN.issuperset(map(type, values)):
-        yield Portion(tuple(groups), pickle.dumps(keys), pickle.dumps(values), _some(ends), name)
+        told = None if groups is None else tuple(groups)
+        yield Portion(span, pickle.dumps(keys), pickle.dumps(values), _some(ends), name, told)
         return
     there = [value is not GONE for value in values]
     for is_there in (True, False):
@@ -135,11 +161,12 @@ def _pickled(
             some = [*compress(keys, chosen)]
             known = map(pickled, some, compress(values, chosen), repeat(name))
             yield Portion(
-                tuple(compress(groups, chosen)),
+                span,
                 pickle.dumps(some),
                 tuple(known) if is_there else None,
                 None if ends is None else _some([*compress(ends, chosen)]),
                 name,
+                None if groups is None else tuple(compress(groups, chosen)),
             )
 
 
@@ -165,7 +192,8 @@ def _portion(changes: Sequence[Change], name: str | None) -> Portion:
     keys = pickle.dumps([pickle.loads(one.key) for one in changes])
     values = tuple(one.value for one in changes if one.value is not None) or None
     ends = _some([one.until for one in changes])
-    return Portion(tuple(one.group for one in changes), keys, values, ends, name)
+    groups = tuple(one.group for one in changes)
+    return Portion((min(groups), max(groups)), keys, values, ends, name, groups)
 
 
 def pickled(key: Key, value: Any, name: str | None = None) -> bytes:

@@ -9,7 +9,7 @@ Keys lie by stretches of groups: a dictionary of each group would cost every ite
 that is not in the caches. Where only some groups of a stretch are meant, its keys are asked for their groups.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import compress
 from typing import Any, Final, NamedTuple
@@ -37,10 +37,13 @@ class NotOwnedError(Exception):
 
 
 class Shelf(NamedTuple):
-    """A stretch: values by key, and those that were touched since the last mark (None: nobody will ask)."""
+    """A stretch: values by key, those that were touched since the last mark (None: nobody will ask), and
+    the groups of it that are here (None: all of them).
+    """
 
     values: dict[Key, Any]
     touched: dict[Key, Any] | None
+    mine: frozenset[int] | None
 
 
 class KeyedState:
@@ -53,13 +56,15 @@ class KeyedState:
         *,
         name: str | None = None,
         tracked: bool = True,
+        tells_groups: bool = True,
     ) -> None:
-        """`name` is what was declared; files say it of each portion."""
+        """`name` is what was declared; files say it of each portion, and the groups of keys if it `tells`."""
         self.groups: set[int] = set()
         """What it owns."""
         self.shelves: dict[int, Shelf] = {}
-        """By stretch: one for each of which it owns a group. Both stay the same objects."""
+        """By stretch: one for each of which it owns a group. It stays the same object."""
         self._name = name
+        self._tells_groups = tells_groups
         self._until: dict[Key, int] = {}
         self._ends = Alarms()
         self._tracked = tracked
@@ -68,18 +73,19 @@ class KeyedState:
         self._own(groups)
 
     def _own(self, groups: Iterable[int]) -> None:
-        for group in groups:
-            self.groups.add(group)
-            if group // STRETCH not in self.shelves:
-                self.shelves[group // STRETCH] = Shelf({}, {} if self._tracked else None)
+        coming = {*groups}
+        self.groups |= coming
+        for stretch in self._stretches(coming):
+            values, touched, _ = self.shelves.get(stretch) or Shelf({}, {} if self._tracked else None, None)
+            self._put_up(stretch, values, touched)
 
-    def owns(self, group: int) -> bool:
-        """Whether a group is here."""
-        return group in self.groups
+    def _put_up(self, stretch: int, values: dict[Key, Any], touched: dict[Key, Any] | None) -> None:
+        mine = self._mine(stretch)
+        self.shelves[stretch] = Shelf(values, touched, None if len(mine) == STRETCH else frozenset(mine))
 
     def own_only(self, groups: Iterable[int]) -> None:
         """Drop all others, of which nothing is known yet."""
-        self._leave(self.groups.difference(groups))
+        self._leave(self.groups - {*groups})
 
     def forget_ends(self) -> None:
         """No key has an end any more."""
@@ -87,7 +93,7 @@ class KeyedState:
 
     def get(self, key: Key, default: Any = None) -> Any:
         """The value of a key, which may be changed in place."""
-        values, touched = self._touch(key)
+        values, touched, _ = self._touch(key)
         found = values.get(key, GONE)
         if found is GONE:
             return default
@@ -97,7 +103,7 @@ class KeyedState:
 
     def put(self, key: Key, value: Any, until: int | None = None) -> None:
         """Give a key its value, and an end or none."""
-        values, touched = self._touch(key)
+        values, touched, _ = self._touch(key)
         values[key] = value
         if touched is not None:
             touched[key] = value
@@ -105,7 +111,7 @@ class KeyedState:
 
     def remove(self, key: Key) -> None:
         """Forget a key; files remember that it is gone."""
-        values, touched = self._touch(key)
+        values, touched, _ = self._touch(key)
         values.pop(key, None)
         if touched is not None:
             touched[key] = GONE
@@ -144,7 +150,7 @@ class KeyedState:
     def undo(self) -> None:
         """All is as it was."""
         for key, (was, until) in (self._before or {}).items():
-            values, touched = self._shelf(key)
+            values, touched, _ = self._shelf(key)
             value = GONE if was is None else read(key, was, self._name)
             self._set(values, key, value, until)
             if touched is not None and key in touched:
@@ -152,10 +158,10 @@ class KeyedState:
 
     def take_changes(self) -> list[Portion]:
         """What has changed since the last call: keys with values, tombstones for those that are gone."""
-        return self._taken(self.groups)
+        return self._taken(None)
 
-    def _taken(self, groups: Set[int]) -> list[Portion]:
-        """The same of some groups; nothing of them counts as changed any more."""
+    def _taken(self, groups: set[int] | None) -> list[Portion]:
+        """The same of some groups, or of all; nothing of them counts as changed any more."""
         found: list[Portion] = []
         for stretch in self._stretches(groups):
             touched = self.shelves[stretch].touched
@@ -169,34 +175,39 @@ class KeyedState:
 
         Nothing of them counts as changed any more.
         """
-        chosen = self.groups if groups is None else self.groups.intersection(groups)
+        chosen = None if groups is None else self.groups & {*groups}
         found: list[Portion] = []
         for stretch in self._stretches(chosen):
-            values, touched = self.shelves[stretch]
+            values, touched, _ = self.shelves[stretch]
             found += self._portions(values, stretch, chosen)
             if touched:
                 self._settle(touched, stretch, chosen)
         return found
 
-    def _stretches(self, groups: Set[int]) -> list[int]:
-        """Those that have some of these groups, in order."""
-        return sorted(self.shelves if groups is self.groups else {group // STRETCH for group in groups})
+    def _stretches(self, groups: set[int] | None) -> list[int]:
+        """Those that have some of these groups, or of all, in order."""
+        return sorted(self.shelves if groups is None else {group // STRETCH for group in groups})
 
-    def _is_whole(self, stretch: int, groups: Set[int]) -> bool:
-        """Whether these are all that is owned of a stretch."""
+    def _mine(self, stretch: int, chosen: set[int] | None = None) -> list[int]:
+        """The groups of a stretch that are here, or those of them that are chosen, in order."""
         span = range(stretch * STRETCH, (stretch + 1) * STRETCH)
-        return groups is self.groups or all(group in groups for group in span if group in self.groups)
+        return [group for group in span if group in self.groups and (chosen is None or group in chosen)]
 
-    def _portions(self, known: dict[Key, Any], stretch: int, chosen: Set[int]) -> Iterator[Portion]:
-        groups = [*map(self._group_of, known)]
-        keys, values = [*known], [*known.values()]
-        if not self._is_whole(stretch, chosen):
-            mine = [group in chosen for group in groups]
-            groups, keys, values = ([*compress(some, mine)] for some in (groups, keys, values))
-        return portions_of(groups, keys, values, self._until, self._name)
+    def _is_whole(self, stretch: int, chosen: set[int] | None) -> bool:
+        """Whether these are all that is here of a stretch."""
+        return chosen is None or chosen.issuperset(self._mine(stretch))
 
-    def _settle(self, touched: dict[Key, Any], stretch: int, chosen: Set[int]) -> None:
-        if self._is_whole(stretch, chosen):
+    def _portions(self, known: dict[Key, Any], stretch: int, chosen: set[int] | None) -> Iterator[Portion]:
+        keys, values, groups, mine = [*known], [*known.values()], None, self._mine(stretch, chosen)
+        if self._tells_groups or not self._is_whole(stretch, chosen):
+            groups = [*map(self._group_of, keys)]
+            is_mine = [*map({*mine}.__contains__, groups)]
+            groups, keys, values = ([*compress(some, is_mine)] for some in (groups, keys, values))
+        told = groups if self._tells_groups else None
+        return portions_of((mine[0], mine[-1]), keys, values, self._until, self._name, told)
+
+    def _settle(self, touched: dict[Key, Any], stretch: int, chosen: set[int] | None) -> None:
+        if chosen is None or self._is_whole(stretch, chosen):
             touched.clear()
             return
         for key in [key for key in touched if self._group_of(key) in chosen]:
@@ -212,7 +223,7 @@ class KeyedState:
 
     def drop(self, groups: Iterable[int]) -> None:
         """Groups go to other processes, and files have all that is known of them."""
-        leaving = self.groups.intersection(groups)
+        leaving = self.groups & {*groups}
         for stretch in self._stretches(leaving):
             for key in self.shelves[stretch].touched or ():
                 if (group := self._group_of(key)) in leaving:
@@ -221,20 +232,22 @@ class KeyedState:
 
     def _leave(self, leaving: set[int]) -> None:
         """These groups are no longer here, and what is known of them."""
+        whole = {stretch for stretch in self._stretches(leaving) if self._is_whole(stretch, leaving)}
+        self.groups -= leaving
         for stretch in self._stretches(leaving):
-            values, touched = self.shelves[stretch]
-            if self._is_whole(stretch, leaving):
+            values, touched, _ = self.shelves[stretch]
+            if stretch in whole:
                 gone = [*values] if self._until else []
                 del self.shelves[stretch]
             else:
                 gone = [key for key in values if self._group_of(key) in leaving]
                 for key in gone:
                     del values[key]
-                if touched:
-                    self._settle(touched, stretch, leaving)
+                    if touched:
+                        touched.pop(key, None)
+                self._put_up(stretch, values, touched)
             for key in gone:
                 self._until.pop(key, None)
-        self.groups -= leaving
 
     def hand_over(self, groups: Iterable[int]) -> Handed:
         """Give groups away, with all that is known of them."""
@@ -253,7 +266,7 @@ class KeyedState:
         self.apply(handed.values)
         for portion in handed.changed:
             for _, key, _, _ in portion.entries(handed.groups):
-                values, touched = self._shelf(key)
+                values, touched, _ = self._shelf(key)
                 if touched is not None:
                     touched[key] = values.get(key, GONE)
 
@@ -261,7 +274,7 @@ class KeyedState:
         """Take in what a file has; groups of others are left out."""
         for portion in portions:
             first, last = portion.span
-            is_mine = first // STRETCH == last // STRETCH and self.groups.issuperset(portion.groups)
+            is_mine = first // STRETCH == last // STRETCH and portion.is_within(self.groups)
             if is_mine and not self._until and (pairs := portion.pairs()) is not None:
                 self.shelves[first // STRETCH].values.update(pairs)
                 continue

@@ -19,7 +19,7 @@ from penstock.epochs.sealed import checksum, seal, unsealed
 from penstock.epochs.storage import Storage
 from penstock.epochs.tables import ranges
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 Adapter = Callable[[StateFile], Adapt | None]
 Spans = tuple[tuple[int, int], ...]
 """First and last groups."""
@@ -46,7 +46,7 @@ def write_changes(
     """
     if not changes:
         return None
-    spans = ranges(group for portion in changes for group in portion.groups) if owned is None else owned
+    spans = ranges(group for portion in changes for group in portion.possible) if owned is None else owned
     return _write(storage, task, replica, attempt, epoch, "changes", changes, spans, cells)
 
 

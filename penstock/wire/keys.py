@@ -9,8 +9,11 @@ KEY_GROUPS = 4096
 
 def key_group(key: Hashable) -> int:
     """The group of a key. Keys that compare equal (1 and 1.0) share a group."""
-    if type(key) is str and key.isascii():
-        return crc32(key.encode()) % KEY_GROUPS  # the same, for the keys of most flows
+    if type(key) is str:
+        try:
+            return crc32(key.encode()) % KEY_GROUPS  # the same, for the keys of most flows
+        except UnicodeEncodeError:
+            pass
     return _digest(key) % KEY_GROUPS
 
 

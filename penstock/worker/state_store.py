@@ -4,7 +4,7 @@ Each declaration has a dictionary of its own, by key; so has a timer, whose valu
 that fails leaves the state as it found it, where the flow goes on without it or it is tried again.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ from penstock.worker.at_hand import are_attributes, as_declared
 from penstock.worker.context import Context
 
 _NS_PER_MS: Final = 1_000_000
+_ELSEWHERE: Final = Shelf({}, None, frozenset())
+"""In place of a stretch of which nothing is here."""
 _NOTHING: Final = object()
 """In place of a key, where no item is at work; and of a value."""
 
@@ -59,7 +61,6 @@ class StateStore:
         """What is an attribute while an item is at work; nothing where an item may have to be undone."""
         self._at_hand: tuple[tuple[str, Any, dict[int, Shelf]], ...] = ()
         """The same by name, first value, and where it is kept."""
-        self._groups: Set[int] = frozenset()
         self.clear()
 
     # What the task sees
@@ -118,21 +119,67 @@ class StateStore:
         return Stateful(self, body)
 
     def _lay_out(self) -> None:
-        states = [self._states[part.name] for part in self._plain]
-        self._groups = states[0].groups if states else frozenset()
         self._at_hand = tuple(
-            (part.name, part.make(), state.shelves) for part, state in zip(self._plain, states, strict=True)
+            (part.name, part.make(), self._states[part.name].shelves) for part in self._plain
         )
 
-    def turn_to(self, item: Any) -> None:
+    def around(self, work: Callable[[Any, Any], None]) -> Callable[..., None]:
+        """What to call in place of a method that takes an item: what it reads and writes is of its key."""
+        if self.undoes:
+            return self._carefully(work)
+        if len(self._at_hand) == 1 and not self._with_end:
+            return self._with_one_at_hand(work)
+
+        def quickly(item: Any, out: Any = None) -> None:
+            self._turn_to(item)
+            work(item, out)
+            self._done()
+
+        return quickly
+
+    def _carefully(self, work: Callable[[Any, Any], None]) -> Callable[..., None]:
+        def carefully(item: Any, out: Any = None) -> None:
+            self._turn_to(item)
+            with self._undone():
+                work(item, out)
+
+        return carefully
+
+    def _with_one_at_hand(self, work: Callable[[Any, Any], None]) -> Callable[..., None]:
+        """What `_turn_to` and `_done` do, without calls and loops: half of what state takes for an item."""
+        keys, context = self._keys, self._context
+
+        def quickly(item: Any, out: Any = None) -> None:
+            key = self.at = keys[context.input](item)  # type: ignore[index] # an item comes by a stream
+            group = self.group = key_group(key)
+            ((name, first, shelves),) = self._at_hand
+            values, touched, mine = shelves.get(group // STRETCH) or _ELSEWHERE
+            if mine is not None and group not in mine:
+                raise not_owned(key, group)
+            attributes = self._attributes
+            was = attributes[name] = values.get(key, first)
+            work(item, out)
+            now = attributes.get(name, GONE)
+            if now is was and (type(now) in PLAIN or now is first):
+                return
+            if now is GONE:
+                values.pop(key, None)
+            else:
+                values[key] = now
+            if touched is not None:
+                touched[key] = now
+
+        return quickly
+
+    def _turn_to(self, item: Any) -> None:
         """This item is at work. By a stream without a key it comes only to tasks without state of keys."""
         key_of = self._keys.get(self._context.input)  # type: ignore[arg-type] # an item comes by a stream
         if key_of is None:
             self.leave()
         else:
-            self._turn_to(key_of(item))
+            self._turn_to_key(key_of(item))
 
-    def _turn_to(self, key: Hashable) -> None:
+    def _turn_to_key(self, key: Hashable) -> None:
         """Of this key is what the task reads and writes from now on."""
         self.at = key
         group = self.group = key_group(key)
@@ -140,21 +187,21 @@ class StateStore:
             now_ns = self._time_ns()
             for name in self._with_end:
                 self._states[name].expire(now_ns)
-        if self._at_hand:
-            if group not in self._groups:
+        attributes = self._attributes
+        for name, first, shelves in self._at_hand:
+            values, _, mine = shelves.get(group // STRETCH) or _ELSEWHERE
+            if mine is not None and group not in mine:
                 raise not_owned(key, group)
-            stretch, attributes = group // STRETCH, self._attributes
-            for name, first, shelves in self._at_hand:
-                attributes[name] = shelves[stretch][0].get(key, first)
+            attributes[name] = values.get(key, first)
 
-    def done(self) -> None:
+    def _done(self) -> None:
         """The task has done what it does for an item, or for a timer of a key.
 
         Only what is not of a plain type can have been changed in place.
         """
         key, attributes = self.at, self._attributes
         for name, first, shelves in self._at_hand if key is not _NOTHING else ():
-            values, touched = shelves[self.group // STRETCH]
+            values, touched, _ = shelves[self.group // STRETCH]
             now = attributes.get(name, GONE)
             if now is values.get(key, first) and (type(now) in PLAIN or now is first):
                 continue
@@ -166,7 +213,7 @@ class StateStore:
                 touched[key] = now
 
     @contextmanager
-    def undone(self) -> Iterator[None]:
+    def _undone(self) -> Iterator[None]:
         """What is written inside counts if nothing raises."""
         states = self._states.values()
         for state in states:
@@ -228,7 +275,7 @@ class StateStore:
         self._lay_out()
 
     def _new(self, part: Declared, groups: Iterable[int], group_of: Callable[[Hashable], int]) -> KeyedState:
-        return KeyedState(groups, group_of, name=part.name, tracked=self._tracked)
+        return KeyedState(groups, group_of, name=part.name, tracked=self._tracked, tells_groups=False)
 
     def own_only(self, groups: Sequence[int]) -> None:
         """The other groups are of other replicas; at first all are here."""
@@ -334,7 +381,7 @@ class StateStore:
         """Of a timer; None if it was cancelled, or is with another replica now."""
         name, key = alarm
         state = self._states[name]
-        if not state.owns(self._group_of(key)):
+        if self._group_of(key) not in state.groups:
             return None
         due_ns: int | None = state.get(key)
         return due_ns
@@ -343,13 +390,13 @@ class StateStore:
         name, key = alarm
 
         def fire(out: Any) -> None:
-            self._turn_to(key)
+            self._turn_to_key(key)
             state = self._states[name]
             due_ns = state.get(key)
             if due_ns is not None and due_ns <= self._time_ns():
                 state.remove(key)
                 getattr(self._body, self._timers[name])(out)
-            self.done()
+            self._done()
             self.leave()
 
         return fire
@@ -359,39 +406,20 @@ class StateStore:
 
 
 class Stateful:
-    """The body of a task, with the state of its item at hand."""
+    """The body of a task, with the state of its item at hand: what it has of these two methods."""
 
-    __slots__ = ("_done", "_process", "_store", "_turn_to", "_undoes", "_write")
+    __slots__ = ("process", "write")
+
+    process: Callable[[Any, Any], None]
+    """Take an item, and send what comes of it."""
+    write: Callable[[Any], None]
+    """Take an item."""
 
     def __init__(self, store: StateStore, body: Any) -> None:
-        self._store = store
-        self._turn_to = store.turn_to
-        self._done = store.done
-        self._undoes = store.undoes
-        self._process = getattr(body, "process", None)
-        self._write = getattr(body, "write", None)
-
-    def process(self, item: Any, out: Any) -> None:
-        """Take an item, and send what comes of it."""
-        assert self._process is not None, "it has been looked at when the flow was declared"
-        self._turn_to(item)
-        if self._undoes:
-            with self._store.undone():
-                self._process(item, out)
-        else:
-            self._process(item, out)
-            self._done()
-
-    def write(self, item: Any) -> None:
-        """Take an item."""
-        assert self._write is not None, "it has been looked at when the flow was declared"
-        self._turn_to(item)
-        if self._undoes:
-            with self._store.undone():
-                self._write(item)
-        else:
-            self._write(item)
-            self._done()
+        if (process := getattr(body, "process", None)) is not None:
+            self.process = store.around(process)
+        if (write := getattr(body, "write", None)) is not None:
+            self.write = store.around(lambda item, _: write(item))
 
 
 def store_of(

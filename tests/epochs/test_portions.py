@@ -21,6 +21,7 @@ from penstock.epochs.state_files import (
 )
 from penstock.epochs.tables import ranges
 from penstock.testing.storage import MemoryStorage
+from penstock.wire.keys import KEY_GROUPS, key_group
 
 GROUPS = 600
 
@@ -30,7 +31,7 @@ values = st.one_of(
 )
 
 
-def group_of(key: Any) -> int:
+def of_few(key: Any) -> int:
     return hash(repr(key)) % GROUPS
 
 
@@ -38,12 +39,16 @@ def group_of(key: Any) -> int:
     known=st.dictionaries(keys, values, max_size=60),
     gone=st.sets(keys, max_size=5),
     ends=st.dictionaries(keys, st.integers(0, 9), max_size=5),
-    wanted=st.sets(st.integers(0, GROUPS - 1)),
+    kept=st.sets(keys),
+    tells_groups=st.booleans(),
 )
 def test_what_was_known_of_wanted_groups_is_read_again(
-    known: dict[Any, Any], gone: set[Any], ends: dict[Any, int], wanted: set[int]
+    known: dict[Any, Any], gone: set[Any], ends: dict[Any, int], kept: set[Any], *, tells_groups: bool
 ) -> None:
-    state = KeyedState(range(GROUPS), group_of)
+    """Whether files say the group of each key, or who reads them hashes keys again."""
+    group_of, groups = (of_few, GROUPS) if tells_groups else (key_group, KEY_GROUPS)
+    wanted = {*map(group_of, kept), *map(group_of, [*known][::2])}
+    state = KeyedState(range(groups), group_of, tells_groups=tells_groups)
     for key, value in known.items():
         state.put(key, value, ends.get(key))
     for key in gone - {*known}:
@@ -51,15 +56,24 @@ def test_what_was_known_of_wanted_groups_is_read_again(
     storage = MemoryStorage()
     file = write_changes(storage, "count", 0, 1, 1, state.take_changes())
     assert state.take_changes() == []
-    base = write_base(storage, "count", 0, 1, 2, state.everything(), {*range(GROUPS)})
-    for files in ([] if file is None else [file], [base]):
-        other = KeyedState(wanted, group_of)
+    parts = [state.everything(some) for some in (wanted, {*range(groups)} - wanted)]
+    bases = [
+        write_base(storage, "count", 0, 1, 2 + number, part, {*range(groups)} if number else wanted)
+        for number, part in enumerate(parts)
+    ]
+    for files in ([] if file is None else [file], [bases[0]]):
+        other = KeyedState(wanted, group_of, tells_groups=tells_groups)
         other.apply(restore(storage, files, "count", wanted))
         found = dict(other.items())
         assert found == {key: value for key, value in known.items() if group_of(key) in wanted}
         assert all(type(found[key]) is type(known[key]) for key in found)
         other.expire(10)
         assert {*dict(other.items())} == {*found} - {*ends}
+    rest = {pickle.loads(change.key) for change in read_changes(storage, bases[1])}
+    assert rest == {key for key in known if group_of(key) not in wanted}
+    assert all(
+        change.group == group_of(pickle.loads(change.key)) for change in read_changes(storage, bases[1])
+    )
 
 
 @given(portion=st.integers(1, 4), chosen=st.sets(st.integers(0, 5)))
@@ -67,7 +81,7 @@ def test_a_part_of_a_portion_has_the_keys_of_its_groups(portion: int, chosen: se
     groups, of_keys = [3, 1, 4, 1, 5], ["a", "b", "c", "d", "e"]
     some: list[list[Any]] = [[1, 2, 3, 4, 5], [[1], 2, GONE, "4", b"5"], [GONE] * 5]
     for held in some:
-        for one in portions_of(groups, [*of_keys], held, {"b": portion}):
+        for one in portions_of((1, 5), [*of_keys], held, {"b": portion}, None, groups):
             part = one.within(chosen)
             mine = [change for change in one.changes() if change.group in chosen]
             assert ([] if part is None else [*part.changes()]) == mine
@@ -87,7 +101,7 @@ def test_portions_of_other_groups_are_not_read() -> None:
         state.put(key, bytes(8))
     base = write_base(storage, "count", 0, 1, 1, state.everything(), {*range(GROUPS)})
     few = [*restore(storage, [base], "count", [7])]
-    assert {group for portion in few for group in portion.groups} == {7}
+    assert {group for portion in few for group in portion.possible} == {7}
     assert sum(len([*portion.changes()]) for portion in few) == 20
     assert len([*restored_changes(storage, [base], "count", range(GROUPS))]) == 20 * GROUPS
 
@@ -96,7 +110,7 @@ def test_among_many_values_the_one_that_cannot_be_pickled_is_named() -> None:
     held: list[Any] = [*range(2000)]
     held[1234] = lambda: None
     with pytest.raises(NotPicklableError, match="the value of 'key 1234', a function, cannot be pickled"):
-        [*portions_of([0] * 2000, [f"key {number}" for number in range(2000)], held, {})]
+        [*portions_of((0, 0), [f"key {number}" for number in range(2000)], held, {})]
 
 
 def test_files_of_another_version_and_damaged_ones_are_refused_in_words() -> None:
@@ -108,8 +122,8 @@ def test_files_of_another_version_and_damaged_ones_are_refused_in_words() -> Non
     whole = storage.files[file.name]
     for damaged, words in [
         (
-            whole.replace(b"state 3", b"state 2", 1),
-            "has version 2 of its format; this version of Penstock reads 3",
+            whole.replace(b"state 4", b"state 3", 1),
+            "has version 3 of its format; this version of Penstock reads 4",
         ),
         (whole[:-1], "is cut off"),
         (whole[:-1] + b"x", "is damaged: its checksum does not fit"),

@@ -210,7 +210,7 @@ class OnlyPutsCount(KeyedState):
         (shelf,) = self.shelves.values()
         touched = {**(shelf.touched or {})}
         value = super().get(key, default)
-        self.shelves[0] = Shelf(shelf.values, touched)
+        self.shelves[0] = shelf._replace(touched=touched)
         return value
 
 

@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.epochs.model.graph import Graph, Stream, Task
+from tests.epochs.model.graph import Graph, Stream, Task, Wiring
 from tests.epochs.model.rules import Rules
 from tests.epochs.model.scenarios import (
     diamond,
@@ -44,6 +44,7 @@ EVERYTHING = (
 seeds = st.integers(0, 10**6)
 limits = st.sampled_from([0, 1, 2, 5, 100])
 rooms = st.integers(1, 4)
+to_sinks: st.SearchStrategy[Wiring] = st.sampled_from(["round_robin", "broadcast"])
 slow = st.sampled_from(["nothing", "k", "r", "k works", "r works", "load", "commit", "driver"])
 
 
@@ -69,7 +70,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     for number, sender in enumerate([t for t in tasks if all(s.sender != t.name for s in streams)]):
         sink = Task(f"t{number}", draw(st.sampled_from(["transactional", "plain"])), draw(st.integers(1, 2)))
         tasks.append(sink)
-        wiring = draw(st.sampled_from(["round_robin", "broadcast"]))
+        wiring = draw(to_sinks)
         streams.append(Stream(sender.name, sink.name, wiring, puts=draw(st.integers(1, 2))))
     return Graph(tuple(tasks), tuple(streams), draw(st.integers(0, 6)))
 

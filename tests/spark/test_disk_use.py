@@ -11,7 +11,7 @@ from penstock.bench.state_disk import StateFiles
 from tests.spark.items import Item, numbered
 
 pytestmark = pytest.mark.spark
-COUNT = 4000
+COUNT = 3200
 RATE = 400.0
 KEYS = 97
 LEAST = 40

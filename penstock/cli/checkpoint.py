@@ -97,7 +97,10 @@ def copy(
 @app.command("prune")
 def prune(
     checkpoint: Place,
-    keep: Annotated[int, typer.Option(min=1, help="How many of the newest commits to keep.")] = KEEP,
+    keep: Annotated[
+        int,
+        typer.Option(min=1, help="How many of the newest commits to keep; what they go on from stays, too."),
+    ] = KEEP,
     aside: Annotated[bool, typer.Option("--aside", help="Remove also what was put aside.")] = False,
 ) -> None:
     """Remove older commits and files that nobody needs; refused while a flow runs there."""

@@ -1,11 +1,11 @@
 """Commits by epoch marks and the state in them, in words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from penstock.operate.commands import HEAVY
 from penstock.operate.protocol import CommitsNow
 from penstock.stats.snapshot import Snapshot
 
-_HEAVY = 3
 _UNITS = ("B", "KiB", "MiB", "GiB")
 _STEP = 1024
 
@@ -43,7 +43,11 @@ def state_size(amount_bytes: float | None) -> str:
 def heavy_words(snapshot: Snapshot) -> Iterator[str]:
     """Of every task of which it is known, the groups of keys with the most items."""
     for name, task in snapshot.tasks.items():
-        heavy = task.heaviest_groups(_HEAVY)
-        if heavy:
-            groups = ", ".join(f"{group} ({share:.0%} of its items)" for group, share in heavy)
-            yield f"{name}: heaviest groups of keys {groups}"
+        yield from group_words(name, task.heaviest_groups(HEAVY))
+
+
+def group_words(task: str, heavy: Sequence[tuple[int, float]]) -> Iterator[str]:
+    """A line, if there are such groups."""
+    if heavy:
+        groups = ", ".join(f"{group} ({share:.0%} of its items)" for group, share in heavy)
+        yield f"{task}: heaviest groups of keys {groups}"

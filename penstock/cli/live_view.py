@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.commit_words import commit_words, state_size
+from penstock.cli.commit_words import commit_words, group_words, state_size
 from penstock.cli.control_view import control_view
 from penstock.control.status import manner
 from penstock.durations import format_ms
@@ -21,7 +21,7 @@ def live_view(greeting: Greeting, now: FlowNow) -> RenderableType:
     if control is not None and control.snapshot is not None and control.decisions:
         shown.append(control_view(control.snapshot, control.decisions))
     else:
-        shown += [_tasks(now), _streams(now)]
+        shown += [_tasks(now), *_groups(now), _streams(now)]
         if now.constraints:
             shown.append(_constraints(now))
     return Group(*shown)
@@ -75,6 +75,11 @@ def _tasks(now: FlowNow) -> Table:
             ),
         )
     return table
+
+
+def _groups(now: FlowNow) -> Iterator[Text]:
+    for task, heavy in now.heaviest_groups.items():
+        yield from map(Text, group_words(task, heavy))
 
 
 def _streams(now: FlowNow) -> Table:

@@ -14,6 +14,7 @@ from penstock.epochs.errors import LogError
 from penstock.epochs.looking import Kept, Looked, look
 from penstock.flow.errors import FlowError
 from penstock.sizes import format_size
+from penstock.wire.keys import KEY_GROUPS, key_group
 
 
 def command(
@@ -26,10 +27,19 @@ def command(
     ],
     task: Annotated[str | None, typer.Argument(help="A task; all of them, in short, if left out.")] = None,
     key: Annotated[str | None, typer.Argument(help="A key of it, as it is printed.")] = None,
+    group: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            max=KEY_GROUPS - 1,
+            help="Only keys of this group: decisions and views name those that have the most items.",
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many values to show.")] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each value.")] = False,
 ) -> None:
-    """Show the state of tasks in a checkpoint: how much there is, or the values of a task or key."""
+    """Show the state of tasks in a checkpoint: how much there is, or the values of a task, key or group."""
     with user_errors(Console(stderr=True)):
         try:
             with at_hand(checkpoint) as place:
@@ -40,7 +50,7 @@ def command(
             raise FlowError(
                 f'{checkpoint} has no state of task "{task}"; it has that of {_listed(found.kept)}'
             )
-        if task is None and not as_json:
+        if task is None and group is None and not as_json:
             Console().print(_summary(found))
             return
         chosen = [one for name in found.kept if task in (None, name) for one in found.kept[name]]
@@ -48,6 +58,10 @@ def command(
             chosen = [one for one in chosen if one.replica is None and key in (str(one.key), repr(one.key))]
             if not chosen:
                 raise FlowError(f'{checkpoint} knows no key {key} of task "{task}" after {found.after}')
+        if group is not None:
+            chosen = [one for one in chosen if one.replica is None and key_group(one.key) == group]
+            if not chosen:
+                raise FlowError(f"{checkpoint} knows no key of group {group} after {found.after}")
         for one in chosen[:limit]:
             typer.echo(json.dumps(_row(one)) if as_json else _line(one))
         if len(chosen) > limit and not as_json:

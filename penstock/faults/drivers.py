@@ -14,6 +14,7 @@ from penstock.bench.checkout import Checkout
 from penstock.faults.bed import RATE_PER_S, SINK, SOURCE, TASK, Bed
 from penstock.faults.items import Once, Pass, Witness, numbers
 from penstock.faults.leftovers import marked
+from penstock.faults.tasks import Counts, key_of
 from penstock.faults.victims import wait_until
 
 PENSTOCK = (sys.executable, "-P", "-c", "from penstock.cli.main import app; app()")
@@ -24,12 +25,22 @@ ORPHANS_END_S = 60.0
 _COUNT = count()
 
 
-def flow(directory: str, seconds: float | None = None, *, once: bool = False, replicas: int = 2) -> ps.Flow:
-    """What `penstock run` runs: the flow of a trial whose bed is in a directory."""
+def flow(
+    directory: str,
+    seconds: float | None = None,
+    *,
+    once: bool = False,
+    counts: bool = False,
+    replicas: int = 2,
+) -> ps.Flow:
+    """What `penstock run` runs: the flow of a trial whose bed is in a directory; it may count by key."""
     made = ps.Flow("trial", ids=once)
     kept = Path(directory) / "kept"
     source = made.source(numbers(RATE_PER_S, seconds, Path(directory) / "zero"), name=SOURCE)
-    passed = source.task(Pass, name=TASK, parallelism=replicas)
+    if counts:
+        passed = source.by_key(key_of).task(Counts, name=TASK, parallelism=replicas)
+    else:
+        passed = source.task(Pass, name=TASK, parallelism=replicas)
     passed.sink(Once(kept) if once else Witness(str(kept)), name=SINK)
     return made
 

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -71,28 +71,45 @@ def read_only(bed: Bed) -> Outcome:
         return bed.outcome(counts=committed(place))
 
 
-def full(bed: Bed) -> Outcome:
+def passing(bed: Bed) -> penstock.Flow:
+    """What keeps nothing."""
+    return bed.flow(None)
+
+
+def arrived(bed: Bed, counts: dict[int, int]) -> Outcome:
+    """Of items alone."""
+    return bed.outcome(counts=counts)
+
+
+def full(
+    bed: Bed,
+    flow: Callable[[Bed], penstock.Flow] = passing,
+    judged: Callable[[Bed, dict[int, int]], Outcome] = arrived,
+    words: str = "nothing can be committed in {place}",
+) -> Outcome:
     """A commit that finds no room is told and never half made; with room again, the flow goes on there."""
     with ram_disk(bed.directory / "disk") as disk:
         bed.checkpoint = place = disk / "checkpoint"
-        job = bed.flowing(bed.flow(None), restarts=0, commit=SELDOM)
+        job = bed.run(flow(bed), restarts=0, commit=SELDOM)
+        bed.await_taken(job)  # an exact sink shows nothing before a commit
+        job.boundary()
         before = committed(place)
         filler = disk / "filler"
         _fill(filler)
-        words = (f"nothing can be committed in {place}", "No space left on device")
-        bed.refused(partial(_commit, job), *words, error=penstock.JobFailed)
+        told = (words.format(place=place), "No space left on device")
+        bed.refused(partial(_commit, job), *told, error=penstock.JobFailed)
         bed.expect("commits on a full disk", committed(place) != before, "==", 0)
         filler.unlink()
         bed.strike(lambda: None, 0.0, 0.0)
-        _stopped(bed)
-        return bed.outcome(counts=committed(place))
+        bed.flowing(flow(bed)).stop()
+        return judged(bed, committed(place))
 
 
 def full_under_sink(bed: Bed) -> Outcome:
     """A sink that finds no room ends the flow, with its name; with room again no item is missing or torn."""
     with ram_disk(bed.directory / "kept") as disk:
         job = bed.run(bed.flow(None, sink=bed.once()), commit=SELDOM)
-        bed.await_taken(job)  # it shows nothing before a commit
+        bed.await_taken(job)
         job.boundary()
         before = committed(bed.checkpoint)
         filler = disk / "filler"

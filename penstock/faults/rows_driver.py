@@ -17,9 +17,17 @@ DEADLINE_S: Final = 20.0
 
 
 def driver_killed(bed: Bed) -> Outcome:
-    """All of it ends; a start on the same checkpoint goes on after the last commit, and ends when told."""
+    """Nothing but items to be read again."""
     bed.witness()
-    with driver(bed) as first:
+    return bed.outcome(counts=killed_and_resumed(bed))
+
+
+def killed_and_resumed(bed: Bed, *options: str) -> dict[int, int]:
+    """All of it ends; a start on the same checkpoint goes on after the last commit, and ends when told.
+
+    What is committed then; `options` are those of the flow.
+    """
+    with driver(bed, *options) as first:
         wait_until(lambda: committed(bed.checkpoint), "a first commit", 90.0)
         bed.await_items(len(bed.entries()) + 600)
         bed.strike(partial(first.signal, signal.SIGKILL), 1.0, 4.0)
@@ -27,14 +35,14 @@ def driver_killed(bed: Bed) -> Outcome:
         await_no_orphans(bed)
         bed.figures["orphans_end_s"] = round(time.monotonic() - began_s, 2)
     arrived = len(bed.entries())
-    with driver(bed) as second:
+    with driver(bed, *options) as second:
         bed.await_items(arrived + 1200)
         time.sleep(3.0)
         second.signal(signal.SIGTERM)
         bed.expect("exit code", second.wait(DEADLINE_S), "==", 0)
         await_no_orphans(bed)
     bed.expect("directories left", len(private_directories(bed)), "==", 0)
-    return bed.outcome(counts=committed(bed.checkpoint))
+    return committed(bed.checkpoint)
 
 
 def two_drivers(bed: Bed) -> Outcome:

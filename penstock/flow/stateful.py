@@ -20,9 +20,12 @@ ELSEWHERE: Final = (
     "with a checkpoint in an object store other than S3 (gs:, abfs:), or on a cluster without a checkpoint,"
 )
 UNDECLARED: Final = (
-    "what a task keeps in attributes that it does not declare (penstock.state) is in no commit, stays behind"
-    " when keys move to another replica, and ends when tasks are chained or taken apart"
+    "what a task or sink keeps in attributes that it does not declare (penstock.state) is in no commit, stays"
+    " behind when keys move to another replica (a fixed parallelism forbids that), and ends when tasks are"
+    " chained or taken apart (chain=False forbids that)"
 )
+
+_OBJECTS: Final[tuple[Form, ...]] = ("object", "sink_object", "sink_batches")
 
 
 def checked_state(body: object, form: Form, where: str, *, awaited: bool) -> tuple[Spec, ...]:
@@ -110,7 +113,9 @@ def state_in_words(graph: Graph) -> list[str]:
     """What is kept and what is not; nothing if no task could keep anything."""
     kept = [f"{_named(task)} {COMMITTED}" for task in graph.tasks if task.state]
     elsewhere = [f"{ELSEWHERE} it {LOST}"] if kept else []
-    undeclared = any(task.form == "object" and not task.state for task in graph.tasks)
+    undeclared = any(
+        task.form in _OBJECTS and not task.state and not is_transactional(task) for task in graph.tasks
+    )
     return [*kept, *elsewhere, *([UNDECLARED] if undeclared else [])]
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -81,7 +81,8 @@ class Metrics:
     `restarts` is how often the flow was started again, `down_s` for how long it did not run, `replayed` how
     many items came after the last commit each time, and were read again. Where the shuffle is Penstock's,
     `shuffle` is what waits between tasks by executor, and `refused` how many connections it has closed
-    because of what came over them. Where commits are epoch marks, `commits` tells of them.
+    because of what came over them. Where commits are epoch marks, `commits` tells of them. `keyed` is what
+    was sent by key into each stream, by the last report of each replica.
     """
 
     tasks: dict[str, TaskMetrics]
@@ -92,6 +93,7 @@ class Metrics:
     shuffle: dict[str, ShuffleHeld] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
     commits: CommitTotals | None = None
+    keyed: dict[str, KeyLoad] = field(default_factory=dict)
 
 
 class Seen(NamedTuple):
@@ -162,16 +164,22 @@ class Window:
 
 
 def _by_group(
-    replicas: Iterable[ReplicaReport],
+    replicas: Collection[ReplicaReport],
 ) -> tuple[dict[str, KeyLoad], dict[str, dict[int, GroupTime]]]:
     """By stream what was sent by key, and by task how long items took."""
-    keyed: dict[str, KeyLoad] = {}
     times: dict[str, dict[int, GroupTime]] = {}
     for replica in replicas:
-        for stream, load in replica.keyed.items():
-            keyed[stream] = keyed.get(stream, KeyLoad()).merged(load)
         times[replica.task] = merged_times(times.get(replica.task, {}), replica.group_times)
-    return keyed, times
+    return _by_stream(replica.keyed for replica in replicas), times
+
+
+def _by_stream(sent: Iterable[Mapping[str, KeyLoad]]) -> dict[str, KeyLoad]:
+    """Of all senders."""
+    keyed: dict[str, KeyLoad] = {}
+    for told in sent:
+        for stream, load in told.items():
+            keyed[stream] = keyed.get(stream, KeyLoad()).merged(load)
+    return keyed
 
 
 def _cores_used(replicas: Iterable[ReplicaReport]) -> dict[str, float]:
@@ -231,6 +239,7 @@ class Reported:
         self._slots: dict[str, Slots] = {}
         self._died: deque[Restart] = deque(maxlen=_LEAVING)
         self._lags: dict[str, dict[int, int]] = {}
+        self._keyed: dict[tuple[str, int], Mapping[str, KeyLoad]] = {}
         self._windows: list[Window] = []
         self._lock = threading.Lock()  # one thread collects reports, others look at them
 
@@ -244,7 +253,7 @@ class Reported:
             passed_ms = {name: Sketch.from_json(sketch) for name, sketch in report.passed_ms.items()}
             for window in self._windows:
                 window.add(executor, report.interval, report.channels, passed_ms)
-            self._note_lag(report.interval)
+            self._note_last(report.interval)
         if report.footprint is not None:
             for window in self._windows:
                 window.add_java(executor, report.footprint)
@@ -255,8 +264,9 @@ class Reported:
         if report.failed is not None and self.failure is None:
             self.failure = report.failed
 
-    def _note_lag(self, replica: ReplicaReport) -> None:
+    def _note_last(self, replica: ReplicaReport) -> None:
         with self._lock:
+            self._keyed[replica.task, replica.replica] = replica.keyed
             known = self._lags.setdefault(replica.task, {})
             known.pop(replica.replica, None)
             if replica.lag_items is not None:
@@ -309,6 +319,7 @@ class Reported:
             self._waiting.clear()
             self._held.clear()
             self._lags.clear()
+            self._keyed.clear()
             self._footprints.clear()
 
     def window(self) -> Window:
@@ -359,10 +370,11 @@ class Reported:
             for (_, pid, _), process in self._living.items():
                 for name in {task for task, _ in process}:
                     tasks[name].processes.append(pid)
+            sent = [told for (name, replica), told in self._keyed.items() if replica < tasks[name].active]
             held = dict(self._held)
             refused = {executor: told.count for executor, told in self._refused.items()}
         latency = {name: total.latency for name, total in totals.items() if total.latency.count}
-        return Metrics(tasks, latency, shuffle=held, refused=refused)
+        return Metrics(tasks, latency, shuffle=held, refused=refused, keyed=_by_stream(sent))
 
     def note_slots(self, slots: bytes) -> None:
         """Take in a JSON object of what Spark's executors of now may run, and run."""

@@ -7,6 +7,7 @@ from typing import Any
 from penstock.control.by_hand import entry_by_hand
 from penstock.durations import DurationError
 from penstock.flow.errors import FlowError, JobFailed
+from penstock.flow.graph import Graph
 from penstock.flow.layers import Layout
 from penstock.observe.reported import CommitTotals
 from penstock.operate.ports import Operated
@@ -24,7 +25,10 @@ from penstock.operate.protocol import (
     Stopped,
     TaskNow,
 )
+from penstock.stats.key_load import KeyLoad, merged_loads
 
+HEAVY = 3
+"""Groups of keys that are told of."""
 _RATE_S = 5.0
 _EFFECT_S = 5.0
 
@@ -90,6 +94,7 @@ class Commands:
             },
             control=None if job.control is None else job.control.status(),
             commits=commits_now(metrics.commits),
+            heaviest_groups=heaviest_groups(graph, metrics.keyed),
         )
 
     def _set(self, wanted: Set) -> Changed:
@@ -168,6 +173,19 @@ def commits_now(commits: CommitTotals | None) -> CommitsNow | None:
         age_s=None if commits.last_s is None else max(0.0, time.monotonic() - commits.last_s),
         took_ms=commits.took_ms,
     )
+
+
+def heaviest_groups(graph: Graph, keyed: Mapping[str, KeyLoad]) -> dict[str, list[tuple[int, float]]]:
+    """Of the keys of each task that was sent something by key, with their shares of that."""
+    loads = {
+        task.name: merged_loads(keyed.get(stream.name, KeyLoad()) for stream in graph.inputs_of(task.name))
+        for task in graph.tasks
+    }
+    return {
+        task: [(group, count / load.total) for group, count in load.heaviest(HEAVY)]
+        for task, load in loads.items()
+        if load.total
+    }
 
 
 def rates(progress: Sequence[Mapping[str, Any]], window_s: float) -> dict[str, float]:

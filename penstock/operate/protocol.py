@@ -110,7 +110,8 @@ class LatencyNow(msgspec.Struct, frozen=True, kw_only=True):
 class FlowNow(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="status"):
     """A running flow. `control` is what its policy saw and decided, None without a policy.
 
-    `commits` is None where they are boundaries.
+    `commits` is None where they are boundaries. `heaviest_groups` are, of each task that receives by key,
+    groups of keys that were sent the most items lately, and their shares of all.
     """
 
     state: State
@@ -123,6 +124,7 @@ class FlowNow(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="s
     latency: dict[str, LatencyNow]
     control: FlowStatus | None = None
     commits: CommitsNow | None = None
+    heaviest_groups: dict[str, list[tuple[int, float]]] = {}
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="changed"):

@@ -229,11 +229,11 @@ class Runner(ABC):
 
     def commit_state(self, epoch: int) -> Marked:
         """An epoch ends: write what has changed, durably, before anybody hears of it; what to say of it."""
-        keeper = self._keeper
-        if not isinstance(keeper, Keeper) or self.context.replica >= keeper.replicas:
+        keeper, place = self._keeper, self._place
+        if place is None or not isinstance(keeper, Keeper) or self.context.replica >= keeper.replicas:
             return Marked()
         files: list[StateFile] = []
-        self._guard("writing its state", lambda: files.extend(keeper.commit(epoch)))
+        self._guard(f"writing its state into {place.root}", lambda: files.extend(keeper.commit(epoch)))
         return Marked(files=tuple(files), replicas=keeper.replicas)
 
     def prepare(self, epoch: int) -> tuple[Handle, ...]:

@@ -89,6 +89,23 @@ def test_commits_are_listed_checked_copied_and_pruned(world: World, tmp_path: Pa
     copied.start(3)
 
 
+@pytest.mark.parametrize("starts_again", [True, False])
+def test_what_the_kept_commits_go_on_from_stays(tmp_path: Path, *, starts_again: bool) -> None:
+    place = tmp_path / "kept"
+    place.mkdir()
+    world = Committing(place / "epochs")
+    world.take(1)
+    world.end_batch(is_committed=True)
+    if starts_again:
+        world.start(2)
+    world.take(2)
+    world.end_batch(is_committed=True)
+    left = "0, 1" if starts_again else "1"
+    assert f"commits that are left: {left};" in asked("prune", place, "--keep", 1)
+    assert asked("check", place) == f"commits that are whole: {left}"
+    world.start(1)  # checks what it finds
+
+
 def test_what_is_wrong_is_told(world: World, tmp_path: Path) -> None:
     place = tmp_path / "kept"
     (place / "commits" / "notes.txt").touch()

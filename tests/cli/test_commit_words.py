@@ -15,6 +15,7 @@ from penstock.cli.main import app
 from penstock.observe.reported import CommitTotals
 from penstock.operate.commands import Commands, commits_now
 from penstock.operate.protocol import AskStatus, FlowNow
+from penstock.stats.key_load import KeyLoad
 from penstock.stats.snapshot import KeyGroupStats, Snapshot, TaskStats
 from tests.operate.fake_job import FakeJob, greeting, opened
 
@@ -42,6 +43,14 @@ def test_the_live_view_tells_the_last_commit_and_the_size_of_state() -> None:
     without = shown(FakeJob())
     assert "commits" not in without
     assert "state" not in without
+
+
+def test_the_live_view_tells_the_heaviest_groups_also_without_a_policy() -> None:
+    fake = job()
+    assert "heaviest" not in shown(fake)
+    fake.keyed = {"numbers->work": KeyLoad({7: 60, 9: 20, 11: 10, 3: 5}, [100])}
+    words = "work: heaviest groups of keys 7 (60% of its items), 9 (20% of its items), 11 (10% of its items)"
+    assert words in shown(fake)
 
 
 def test_a_flow_that_has_committed_nothing_yet_says_so() -> None:

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from penstock.wire.keys import key_group
 from tests.epochs.test_boundary import World
 
 runner = CliRunner()
@@ -52,6 +53,9 @@ def test_the_values_of_a_task_and_of_a_key(checkpoint: Path) -> None:
     assert seen == {"1": "1", "2": "2", "3": "2"}
     totals = {line["replica"]: int(line["value"]) for line in lines if line["name"] == "total"}
     assert (sorted(totals), sum(totals.values())) == ([0, 1], 6)
+    group = key_group(2)
+    assert shown(checkpoint, "--group", group) == shown(checkpoint, "counts", "--group", group)
+    assert shown(checkpoint, "counts", "--group", group) == shown(checkpoint, "counts", 2)
     assert shown(checkpoint, "counts", "--limit", 2).endswith("and 6 more; see --limit\n")
 
 
@@ -59,6 +63,8 @@ def test_what_is_not_there_is_told(checkpoint: Path, tmp_path: Path) -> None:
     for arguments, words in (
         ([checkpoint, "others"], 'has no state of task "others"; it has that of counts'),
         ([checkpoint, "counts", "77"], 'knows no key 77 of task "counts" after batch 1'),
+        ([checkpoint, "--group", key_group(77)], f"knows no key of group {key_group(77)} after batch 1"),
+        ([checkpoint, "--group", 4096], "less than or equal to 4095"),
         ([tmp_path], "has no committed state"),
     ):
         result = runner.invoke(app, ["state", *map(str, arguments)])

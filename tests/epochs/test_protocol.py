@@ -9,9 +9,17 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.epochs.model.graph import Graph, Stream, Task
+from tests.epochs.model.graph import Graph, Stream, Task, Wiring
 from tests.epochs.model.rules import Rules
-from tests.epochs.model.scenarios import diamond, direct, forward_unit, keyed_unit, plain, through_map
+from tests.epochs.model.scenarios import (
+    diamond,
+    direct,
+    forward_unit,
+    keyed_unit,
+    plain,
+    spread,
+    through_map,
+)
 from tests.epochs.model.world import Setting, World
 
 EXAMPLES = settings(
@@ -36,6 +44,7 @@ EVERYTHING = (
 seeds = st.integers(0, 10**6)
 limits = st.sampled_from([0, 1, 2, 5, 100])
 rooms = st.integers(1, 4)
+to_sinks: st.SearchStrategy[Wiring] = st.sampled_from(["round_robin", "broadcast"])
 slow = st.sampled_from(["nothing", "k", "r", "k works", "r works", "load", "commit", "driver"])
 
 
@@ -61,7 +70,8 @@ def graphs(draw: st.DrawFn) -> Graph:
     for number, sender in enumerate([t for t in tasks if all(s.sender != t.name for s in streams)]):
         sink = Task(f"t{number}", draw(st.sampled_from(["transactional", "plain"])), draw(st.integers(1, 2)))
         tasks.append(sink)
-        streams.append(Stream(sender.name, sink.name))
+        wiring = draw(to_sinks)
+        streams.append(Stream(sender.name, sink.name, wiring, puts=draw(st.integers(1, 2))))
     return Graph(tuple(tasks), tuple(streams), draw(st.integers(0, 6)))
 
 
@@ -157,6 +167,19 @@ def test_9_ids_and_output_do_not_depend_on_replicas(seed: int, one: int, other: 
         return {item.id for items in world.outside.published.values() for item in items}
 
     assert published(one) == published(other)
+
+
+@EXAMPLES
+@given(seeds, st.integers(1, 3), st.integers(1, 3))
+def test_9_ids_do_not_depend_on_the_width_of_a_broadcast(seed: int, one: int, other: int) -> None:
+    """A replica gets the same copies however many others do."""
+
+    def published_by_the_first(width: int) -> set[tuple[str | int, ...]]:
+        world = run(Setting(spread(width=width), faults=("kill", "crash"), fault_rate=0.03), seed)
+        mine = [items for handle, items in world.outside.published.items() if handle.replica == 0]
+        return {item.id for items in mine for item in items}
+
+    assert published_by_the_first(one) == published_by_the_first(other)
 
 
 @EXAMPLES

@@ -1,6 +1,7 @@
 """Tasks that declare state: what is refused, and what `explain` says."""
 
 import operator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +60,10 @@ class Timed:
 
     @silence.fires
     def end(self, out: object) -> None: ...
+
+
+class Shelf:
+    def write(self, item: int) -> None: ...
 
 
 class Many:
@@ -124,15 +129,27 @@ def test_explain_says_what_is_declared_and_what_is_lost() -> None:
     assert "; state seen (value, 1 h to live)" in said
     assert 'state of task "count" (seen) is in every commit: if a worker ends' in said
     assert "with a checkpoint in an object store other than S3 (gs:, abfs:), or on a cluster without" in said
-    assert "what a task keeps in attributes that it does not declare" not in said
+    assert "in attributes that it does not declare" not in said
 
 
-def test_explain_says_what_becomes_of_other_attributes() -> None:
-    said = declared(Plain).explain()
-    assert "what a task keeps in attributes that it does not declare (penstock.state) is in no commit" in said
+UNDECLARED = (
+    "what a task or sink keeps in attributes that it does not declare (penstock.state) is in no commit, stays"
+    " behind when keys move to another replica (a fixed parallelism forbids that), and ends when tasks are"
+    " chained or taken apart (chain=False forbids that)"
+)
+
+
+def told_of(sink: Any) -> str:
     flow = penstock.Flow("f")
-    flow.source(NUMBERS, name="numbers").map(abs).sink(print)
-    assert "\nstate\n" not in flow.explain()
+    flow.source(NUMBERS, name="numbers").map(abs).sink(sink)
+    return flow.explain()
+
+
+def test_explain_says_what_becomes_of_other_attributes(tmp_path: Path) -> None:
+    assert f"\nstate\n  {UNDECLARED}\n" in declared(Plain).explain()
+    assert UNDECLARED in told_of(Shelf())
+    for sink in (print, penstock.jsonl(tmp_path)):
+        assert "\nstate\n" not in told_of(sink), "a function, or what it keeps is prepared and committed"
 
 
 def test_replicas_must_stay_where_their_state_cannot_move() -> None:

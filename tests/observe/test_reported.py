@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.observe.reported import Reported
+from penstock.stats.key_load import KeyLoad
 from penstock.stats.sketch import Sketch
 from penstock.wire.reports import Failure, QueuedChannel
+
+RATES = {"useful_s": 0.1, "window_s": 1.0, "processed": 1, "emitted": 1}
 
 
 def said(executor: str = "e1", **report: Any) -> bytes:
@@ -62,6 +65,19 @@ def test_the_latest_totals_of_every_process_add_up(reports: list[tuple[str, str,
         assert metrics.tasks[task].items_out == 2 * sum(counts)
         assert metrics.tasks[task].skipped == len(counts)
         assert len(metrics.tasks[task].processes) == len(counts)
+
+
+def test_what_each_active_replica_sent_by_key_last_adds_up() -> None:
+    reported = Reported()
+
+    for replica, count in ((0, 1), (0, 10), (1, 100), (2, 1000)):
+        keyed = {"t->u": {"groups": {"7": count}, "slices": [2 * count]}}
+        own = {"task": "t", "replica": replica, "rates": RATES, "keyed": keyed}
+        reported.add(said(interval=own, channels=[]))
+    metrics = reported.metrics({"t": 2}, {"t": 3})
+    assert metrics.keyed == {"t->u": KeyLoad({7: 110}, [220])}, "of replica 2 that is not active any more"
+    reported.all_gone()
+    assert reported.metrics({"t": 2}, {"t": 3}).keyed == {}
 
 
 def test_the_dead_stay_in_the_totals_but_not_among_the_processes() -> None:
@@ -245,8 +261,7 @@ def interval(executor: str, replica: int, service_ms: float, count: int = 1) -> 
 
 
 def lag(replica: int, items: int | None) -> bytes:
-    rates = {"useful_s": 0.1, "window_s": 1.0, "processed": 1, "emitted": 1}
-    return said(interval={"task": "s", "replica": replica, "rates": rates, "lag_items": items}, channels=[])
+    return said(interval={"task": "s", "replica": replica, "rates": RATES, "lag_items": items}, channels=[])
 
 
 def test_the_lag_of_a_source_is_that_of_all_its_replicas_of_now() -> None:

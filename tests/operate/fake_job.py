@@ -85,6 +85,7 @@ class FakeJob:
         self.adapted: list[Mapping[str, int] | None] = []
         self.logged: list[Entry] = []
         self.commits: CommitTotals | None = None
+        self.keyed: dict[str, Any] = {}
         self.problem: Exception | None = None
         self.stop_timeout_s: float | None = None
         self.when_stopped: Callable[[], None] = lambda: None
@@ -97,7 +98,7 @@ class FakeJob:
         tasks["numbers"].lag_items = self.lag_items
         latency = Sketch()
         latency.add(2.0)
-        return Metrics(tasks, {"out": latency}, commits=self.commits)
+        return Metrics(tasks, {"out": latency}, commits=self.commits, keyed=self.keyed)
 
     def lifetimes_ms(self) -> dict[str, float]:
         """Of now."""

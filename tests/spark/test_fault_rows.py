@@ -24,6 +24,7 @@ QUICK = (
     "flush-raises-at-commit",
     "torn-checkpoint",
     "disk-full",
+    "state-disk-full",
     "sources-reordered",
     "stop-under-load",
     "second-flow",

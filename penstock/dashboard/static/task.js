@@ -70,11 +70,12 @@ function replicas(page, name) {
       const known = seen?.instances || [];
       const rows = known.map((one, number) => [String(number), count(one.processed), count(one.emitted),
         share(one.useful_s === undefined ? null : one.useful_s / snapshot.interval_s), seen.worker?.[number] ?? "–"]);
-      const groups = (seen?.key_groups || []).map((one) => [String(one.group), count(one.processed), count(one.state_bytes)]);
+      const groups = (seen?.key_groups || []).map((one) => [String(one.group), count(one.processed),
+        share(one.useful_s === undefined ? null : one.useful_s / snapshot.interval_s)]);
       place.replaceChildren(rows.length
         ? table([["replica"], ["processed", "number"], ["emitted", "number"], ["busy", "number"], ["executor", "name"]], rows)
         : h("p", {}, "Single replicas were not measured."),
-      groups.length ? table([["group of keys"], ["processed", "number"], ["bytes of state", "number"]], groups) : "");
+      groups.length ? table([["group of keys"], ["processed", "number"], ["busy", "number"]], groups) : "");
     },
   };
 }

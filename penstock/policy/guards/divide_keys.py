@@ -28,7 +28,7 @@ from penstock.policy.guards.port import Seen
 from penstock.policy.guards.revise import changes
 from penstock.policy.key_division import divide, least_possible, loads_of
 from penstock.policy.measured import finite
-from penstock.stats.snapshot import Snapshot
+from penstock.stats.snapshot import Snapshot, TaskStats
 
 RULE: Final = "key_division"
 PRICE: Final = "price"
@@ -131,7 +131,7 @@ class DivideKeys:
         after = found.most_loaded / total
         told: Evidence = {"busiest_utilization": busiest, "busiest_share": most, "replicas": replicas}
         if after > (1 - self.gain) * most:
-            return _Turn(None, _cannot_be_divided(name, loads, replicas, most, told))
+            return _Turn(None, _cannot_be_divided(name, task, loads, most, told))
         waited = memory.seen.get(name, 0) + 1
         rests = seen.intervals_since(memory.divided.get(name)) < self.intervals
         expected: Evidence = {
@@ -153,11 +153,11 @@ class DivideKeys:
 
 
 def _cannot_be_divided(
-    name: str, loads: GroupLoads, replicas: int, most: float, told: Evidence
+    name: str, task: TaskStats, loads: GroupLoads, most: float, told: Evidence
 ) -> list[Reason]:
     """Told where a single group is what makes a replica busier than the others."""
     group, share = loads.heaviest
-    if share * replicas <= 1:
+    if share * task.parallelism <= 1:
         return []
     of_use = math.ceil(1 / share - _MEASURED_WITHIN)
     why = (
@@ -165,6 +165,8 @@ def _cannot_be_divided(
         f" division the busiest replica has as much (now {most:.0%}), and more than {of_use} replicas"
         " do not help"
     )
+    if task.state_bytes is not None:
+        why += f"; its keys: penstock state CHECKPOINT {name} --group {group}"
     return [Reason(rule=RULE, task=name, inputs={**told, "heaviest_group_share": share}, why=why)]
 
 

@@ -115,7 +115,6 @@ def _check_output(world: "World", entry: Entry, task: str, positions: Splits) ->
     counts: dict[tuple[str | int, int], list[int]] = defaultdict(list)
     for item in found:
         counts[item.id[-1], item.key].append(item.value)
-    for (stream, key), values in counts.items():
-        sender = world.graph.streams[int(stream)].sender
-        if world.graph.task(sender).kind == "keyed" and sorted(values) != [*range(1, len(values) + 1)]:
+    for (hop, key), values in counts.items():
+        if world.graph.sender_at(int(hop)).kind == "keyed" and sorted(values) != [*range(1, len(values) + 1)]:
             raise ViolationError(f"entry {entry.epoch}: counts of key {key} in {task} are {sorted(values)}")

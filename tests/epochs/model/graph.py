@@ -8,7 +8,7 @@ GROUPS = 4
 KEYS = 6
 
 Kind = Literal["source", "map", "keyed", "transactional", "plain"]
-Wiring = Literal["round_robin", "key", "forward"]
+Wiring = Literal["round_robin", "key", "forward", "broadcast"]
 ItemId = tuple[str | int, ...]
 Splits = Mapping[str, Mapping[str, int]]
 
@@ -24,17 +24,20 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A `relayed` one shares its way to a receiver with all others that are."""
+    """A `relayed` one shares its way to a receiver with all others that are; `puts` is how many items its
+    sender makes of one for it. All replicas of a sink may be sent all by broadcast, no other task.
+    """
 
     sender: str
     receiver: str
     wiring: Wiring = "round_robin"
     relayed: bool = False
+    puts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """`id` names source, split, ordinal and the streams it took; `value` is what state made of it."""
+    """`id` names source, split, ordinal and its hops; `value` is what state made of it."""
 
     id: ItemId
     key: int
@@ -68,13 +71,30 @@ class Graph:
     def of_kind(self, kind: Kind) -> list[Task]:
         return [task for task in self.tasks if task.kind == kind]
 
+    def hop(self, number: int, put: int, copy: int = 0) -> int:
+        """What an item's way through a stream adds to its id: which of those that were made of one item it
+        is, and of a broadcast who gets the copy.
+        """
+        return number + len(self.streams) * (put + self.streams[number].puts * copy)
+
+    def sender_at(self, hop: int) -> Task:
+        """Who has sent what has this hop."""
+        return self.task(self.streams[hop % len(self.streams)].sender)
+
+    def hops(self, number: int) -> Iterator[int]:
+        """All that a stream makes of an item."""
+        stream = self.streams[number]
+        copies = self.task(stream.receiver).pool if stream.wiring == "broadcast" else 1
+        yield from (self.hop(number, put, copy) for put in range(stream.puts) for copy in range(copies))
+
     def paths(self, name: str) -> list[tuple[str, tuple[int, ...]]]:
-        """Every way from a source to a task."""
+        """Every way from a source to a task, by hops."""
         if self.task(name).kind == "source":
             return [(name, ())]
         return [
-            (source, (*path, number))
+            (source, (*path, hop))
             for number in self.inputs(name)
+            for hop in self.hops(number)
             for source, path in self.paths(self.streams[number].sender)
         ]
 

@@ -43,21 +43,33 @@ class Outlet:
         self.reports: dict[int, Done] = {}
 
     def route(self, item: Item, watermark: int) -> None:
-        """A worker sends an item into all of its streams."""
+        """A worker sends what it makes of an item into all of its streams."""
         for number in self.outputs:
-            stream = self.world.graph.streams[number]
-            group = group_of(item.key)
-            version, groups = self.moved.get(stream.receiver, (0, set()))
-            moved = version if group in groups else 0
-            if stream.wiring == "key":
-                receiver = self.tables[stream.receiver].owner(group)
-            elif stream.wiring == "forward":
-                receiver = self.replica
-            else:
-                self.turn += 1
-                receiver = self.turn % self.active[number]
-            sent = Item((*item.id, number), item.key, item.time, item.value)
+            for put in range(self.world.graph.streams[number].puts):
+                self._put(item, watermark, number, put)
+
+    def _put(self, item: Item, watermark: int, number: int, put: int) -> None:
+        receiver_of = self.world.graph.streams[number].receiver
+        group = group_of(item.key)
+        version, groups = self.moved.get(receiver_of, (0, set()))
+        moved = version if group in groups else 0
+        receivers = self._choose(number, group)
+        for copy, receiver in enumerate(receivers):
+            count = put if self.world.rules.ids_count_puts else put * len(receivers) + copy
+            if not self.world.rules.ids_know_no_replica:
+                count += self.replica
+            hop = self.world.graph.hop(number, count, copy)
+            sent = Item((*item.id, hop), item.key, item.time, item.value)
             self.send(Envelope(self.attempt, number, self.replica, receiver, sent, watermark, moved))
+
+    def _choose(self, number: int, group: int) -> list[int]:
+        stream = self.world.graph.streams[number]
+        if stream.wiring == "key":
+            return [self.tables[stream.receiver].owner(group)]
+        if stream.wiring in ("forward", "broadcast"):
+            return self.world.receivers(number, self.replica)
+        self.turn += 1
+        return [self.turn % self.active[number]]
 
     def send(self, envelope: Envelope) -> None:
         """A worker ships an envelope."""

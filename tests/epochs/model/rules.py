@@ -44,6 +44,8 @@ class Rules:
     event_time_is_frozen: bool = True
     chain_takes_changed: bool = True
     head_waits_for_all: bool = True
+    ids_know_no_replica: bool = True
+    ids_count_puts: bool = True
 
     def without(self, rule: str) -> "Rules":
         """All but one."""

@@ -91,6 +91,15 @@ def keyed_unit(items: int = 6) -> Graph:
     )
 
 
+def spread(items: int = 6, width: int = 2) -> Graph:
+    """State that makes two of each item and sends them to all replicas of its sink."""
+    return Graph(
+        (Task("s", "source", 1), Task("k", "keyed", 2), Task("t", "transactional", width)),
+        (Stream("s", "k", "key"), Stream("k", "t", "broadcast", puts=2)),
+        items,
+    )
+
+
 def plain(items: int = 6) -> Graph:
     """Nothing that is exact."""
     return Graph(
@@ -159,6 +168,8 @@ WITHOUT: dict[str, tuple[Setting, int]] = {
         Setting(keyed_unit(), faults=("chain", "chain", "rescale"), fault_rate=0.2, slow="load"),
         9,
     ),
+    "ids_know_no_replica": (Setting(direct()), 0),
+    "ids_count_puts": (Setting(spread()), 0),
     "event_time_is_frozen": (Setting(direct(), faults=("rescale",), fault_rate=0.05, slow="load"), 3),
 }
 """For each rule a setting, and the seed of a run that breaks without it."""

@@ -76,8 +76,11 @@ def test_what_cannot_be_divided_is_told() -> None:
     assert decision.key_tables == {}
     assert said(decision)[0].why == (
         "key group 0 has 70% of the load, and keys of one group stay together: with any division the busiest"
-        " replica has as much (now 70%), and more than 2 replicas do not help"
+        " replica has as much (now 70%), and more than 2 replicas do not help; its keys:"
+        " penstock state CHECKPOINT counts --group 0"
     )
+    without = steps(GUARD, [(skewed(0.7, 4, owners, state_bytes=None), {})] * 3)[-1]
+    assert said(without)[0].why.endswith("do not help"), "nothing is kept of its keys"
 
 
 def test_nothing_is_divided_without_a_bottleneck_or_a_table_or_after_a_while() -> None:

@@ -211,6 +211,16 @@ def test_the_first_failure_is_the_one_to_tell() -> None:
     for problem in ("first", "second"):
         reported.add(said(failed={"task": "t", "replica": 0, "problem": problem}))
     assert reported.failure == Failure("t", 0, "first")
+    reported.all_gone()
+    assert reported.failure is not None
+
+
+def test_a_failure_that_may_pass_is_forgotten_when_it_is_started_again() -> None:
+    reported = Reported()
+    reported.add(said(failed={"task": "t", "replica": 0, "problem": "no room", "may_pass": True}))
+    assert reported.failure == Failure("t", 0, "no room", may_pass=True)
+    reported.all_gone()
+    assert reported.failure is None
 
 
 def test_latencies_of_all_replicas_of_a_sink_are_put_together() -> None:

@@ -209,7 +209,7 @@ class NoRoomOnce(Counts):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             write(disk, path, content)
 
-        SystemDisk.write_new = write_new  # type: ignore[method-assign]  # in the worker alone
+        SystemDisk.write_new = write_new  # type: ignore[assignment,method-assign]  # in the worker alone
 
 
 def test_a_disk_that_is_full_for_a_moment_sends_the_flow_back_to_its_last_commit(

@@ -12,6 +12,7 @@ from penstock import Out, state
 from penstock.apps.rate_limited import RateLimit
 from penstock.control.decision_log import Entry
 from penstock.io.schedule import steps
+from penstock.policy.decision import Reason
 from penstock.policy.guards.divide_keys import PRICE
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, make_item
@@ -50,6 +51,11 @@ class Counts:
         self.limit.end(begun_s)
 
 
+def price_of(entry: Entry) -> list[Reason]:
+    """There is none where no keys change hands."""
+    return [reason for reason in entry.decision.reasons if reason.rule == PRICE]
+
+
 def test_ds2_scales_a_task_with_state_up_and_down_and_tells_the_price(
     spark: SparkSession, collector: Collector, tmp_path: Path
 ) -> None:
@@ -68,30 +74,25 @@ def test_ds2_scales_a_task_with_state_up_and_down_and_tells_the_price(
         interval="1 s",
     )
 
-    def changed(*, up: bool) -> list[Entry]:
-        """What was decided and done of the task's replicas."""
-        return [
-            entry
-            for entry in job.decisions()
-            if entry.effect is not None
-            and any(
-                reason.rule == PRICE and ((reason.after or 0) > (reason.before or 0)) == up
-                for reason in entry.decision.reasons
-            )
-        ]
+    def changed() -> list[Entry]:
+        """What was decided of the task's replicas, and done."""
+        return [entry for entry in job.decisions() if entry.effect is not None and price_of(entry)]
+
+    def replicas() -> list[int]:
+        return [1, *(entry.decision.parallelism["counts"] for entry in changed())]
 
     try:
-        until(lambda: bool(changed(up=True)))
-        until(lambda: bool(changed(up=False)) and job.metrics().tasks["counts"].active == 1)
+        until(lambda: max(replicas()) >= 3)
+        until(lambda: replicas()[-1] == 1)
+        assert job.metrics().tasks["counts"].active == 1
         assert job.last_boundary() is None, "no source ever stood still for it"
     finally:
         job.stop()
-    assert max(entry.decision.parallelism["counts"] for entry in changed(up=True)) >= 3
-    for entry in (*changed(up=True), *changed(up=False)):
+    for entry in changed():
         assert entry.effect is not None
         assert entry.effect.problem is None
-        (price,) = (reason for reason in entry.decision.reasons if reason.rule == PRICE)
-        assert price.task == "counts"
+        (price,) = price_of(entry)
+        assert (price.task, price.after) == ("counts", entry.decision.parallelism["counts"])
         assert price.prediction is not None
         share, waits = price.prediction["moved_share"], price.prediction["wait_ms"]
         assert isinstance(share, float)

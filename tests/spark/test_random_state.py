@@ -81,11 +81,13 @@ class Life:
     def kill(self) -> None:
         tasks = [*self.graph.elastic, "numbers"]
         task, after_s = self.chance.choice(tasks), self.chance.uniform(0.0, 0.3)
+        until(lambda: bool(self.job.metrics().tasks[task].processes))
+        victim = self.job.metrics().tasks[task].processes[0]
 
         def strike() -> None:
-            victims = self.job.metrics().tasks[task].processes
             with suppress(ProcessLookupError):  # it has just ended by itself
-                os.kill(victims[0], signal.SIGKILL) if victims else None
+                os.kill(victim, signal.SIGKILL)
+                print(f"killed one of {task}")
 
         threading.Timer(after_s, strike).start()
 

@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 JAVA := $(shell find java -name '*.java' 2>/dev/null)
 
-.PHONY: setup bridge demo demo-kafka test test-cluster epochs properties lint docs dist check-wheel bench faults soak evaluation lock clean
+.PHONY: setup bridge demo demo-kafka test test-cluster epochs random-state properties lint docs dist check-wheel bench faults soak evaluation lock clean
 
 setup: $(STAMPS)/package bridge
 
@@ -79,6 +79,10 @@ check-wheel: dist
 # The properties of the epochs' protocol with many more schedules: some minutes.
 epochs: setup
 	PENSTOCK_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/python -m pytest --timeout=3600 tests/epochs
+
+# Random flows with state on Spark: SEEDS others each time, some 20 s each; a test that fails names the seed to play again.
+random-state: setup
+	PENSTOCK_SEEDS=$(or $(SEEDS),20) $(BIN)/python -m pytest tests/spark/test_random_state.py
 
 # All properties of parts without Spark with other examples each time; what fails is told in a form to play again.
 properties: setup

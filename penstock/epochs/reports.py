@@ -159,14 +159,15 @@ class Epochs:
         written = [file for done in since for file in done.said.files]
         prepared = [handle for done in since for handle in done.said.handles]
         divided = {done.task: done.said.replicas for done in since if done.said.replicas is not None}
+        pools = before.pools | divided
         return msgspec.structs.replace(
             before,
             kind="commit",
             epoch=epoch,
             positions=positions,
-            files=without_superseded([*before.files, *written]),
+            files=without_superseded([*before.files, *written], pools),
             handles=(*before.handles, *prepared),
-            pools=before.pools | divided,
+            pools=pools,
         )
 
     def committed(self, entry: Entry, *, batch_is_over: bool) -> None:

@@ -4,9 +4,11 @@ A group is restored from its newest base and the changes after it, in the order 
 """
 
 import pickle
+import sys
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal
 
 import msgspec
@@ -132,15 +134,19 @@ def with_base(files: Iterable[StateFile], base: StateFile) -> tuple[StateFile, .
     return without_superseded([*files, base])
 
 
-def without_superseded(files: Sequence[StateFile]) -> tuple[StateFile, ...]:
-    """Those of which some group has no newer base."""
+def without_superseded(
+    files: Sequence[StateFile], pools: Mapping[str, int] = MappingProxyType({})
+) -> tuple[StateFile, ...]:
+    """Those of which some group has no newer base; that of a replica beyond its pool is nobody's any more."""
     stretches = _Stretches(files)
     bases = _newest_bases(files, stretches)
-    return tuple(
-        file
-        for file in files
-        if any(_order(file) >= bases[file.task, first] for first, _ in stretches.of(file))
-    )
+
+    def is_needed(file: StateFile) -> bool:
+        lowest = -pools.get(file.task, sys.maxsize)
+        firsts = (first for first, _ in stretches.of(file) if first >= lowest)
+        return any(_order(file) >= bases[file.task, first] for first in firsts)
+
+    return tuple(file for file in files if is_needed(file))
 
 
 class _Stretches:

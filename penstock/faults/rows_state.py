@@ -30,7 +30,7 @@ MOST: Final = 4
 BEHIND: Final = "behind"
 RECOVERS_IN_S: Final = 10.0
 """All that depends on a worker goes back to the last commit."""
-UNWRITTEN: Final = "writing its state into {place}/epochs raised OSError"
+UNWRITTEN: Final = "writing its state failed, in the checkpoint {place}/epochs"
 """What a worker says that finds no room."""
 
 Change = Callable[[Job], None]

@@ -309,7 +309,9 @@ class Reported:
         return died
 
     def all_gone(self) -> None:
-        """Every process is gone, also those whose executor can tell nobody."""
+        """Every process is gone, also those whose executor can tell nobody, and another start is tried."""
+        if self.failure is not None and self.failure.may_pass:
+            self.failure = None
         with self._lock:
             for process in (*self._living.values(), *self._leaving.values()):
                 for worker in process.values():

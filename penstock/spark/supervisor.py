@@ -320,8 +320,10 @@ class Supervisor:
             _log.exception("flow %s: on_notice raised", self.name)
 
     def _is_users_fault(self) -> bool:
-        superseded = isinstance(self._launcher.commit_problem, SupersededError)
-        return superseded or self.reported.failure is not None or is_users(str(self.bridge.error()))
+        if isinstance(self._launcher.commit_problem, SupersededError):
+            return True
+        failure = self.reported.failure
+        return is_users(str(self.bridge.error())) if failure is None else not failure.may_pass
 
     def _why_ended(self) -> str:
         self._monitor.await_last_words()

@@ -42,11 +42,12 @@ class Restart(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why the flow stopped."""
+    """Why the flow stopped; one that `may_pass` is no error of the user's code, and another start may do."""
 
     task: str
     replica: int
     problem: str
+    may_pass: bool = False
 
     def words(self, flow: str) -> str:
         """For the user."""

@@ -11,6 +11,7 @@ from penstock.io.letters import Letter, letters_path, pickled
 from penstock.io.part_file import PartFile
 from penstock.io.protocol import DeliveryError
 from penstock.sizes import format_size
+from penstock.wire.reports import Failure
 from penstock.worker.context import Context
 
 _REPR_LIMIT = 2000
@@ -65,6 +66,10 @@ class Failures:
         """An error outside any item (open, timer, flush, close, a source): always fatal."""
         trace = "".join(traceback.format_exception(problem))
         self._report(f"{where} raised {type(problem).__name__}: {problem}\n{trace}")
+
+    def out_of_reach(self, what: str, root: str, problem: OSError) -> None:
+        """Files of the checkpoint: no error of the task, and perhaps over a moment later."""
+        self._report(f"{what} failed, in the checkpoint {root}: {problem}", may_pass=True)
 
     def flush(self) -> None:
         """A batch is about to be committed: dead letters of its items are on the disk first."""
@@ -122,9 +127,10 @@ class Failures:
             return
         self.dead_lettered += 1
 
-    def _report(self, problem: str) -> None:
+    def _report(self, problem: str, *, may_pass: bool = False) -> None:
         context = self._context
-        self._fail({"failed": {"task": context.task, "replica": context.replica, "problem": problem}})
+        failure = Failure(context.task, context.replica, problem, may_pass)
+        self._fail({"failed": msgspec.to_builtins(failure)})
 
 
 def _shown(item: Any) -> str:

@@ -186,13 +186,13 @@ class Runner(ABC):
         if self.state is None:
             if self._place.marks and self._is_keyed:
                 keys = self._keeper = KeyKeeper(self._place, replica, division)
-                self._guard("looking for its keys", lambda: keys.restore(since))
+                self._with_files("looking for its keys", lambda: keys.restore(since))
             return
         kind = MarkKeeper if self._place.marks else StateKeeper
         before = self._keeper if isinstance(self._keeper, Keeper) else None
         keeper = kind(self._place, self.state, task, replica, division, before)
         self._keeper = keeper
-        self._guard("reading its state", lambda: keeper.restore(self.context.batch, since))
+        self._with_files("reading its state", lambda: keeper.restore(self.context.batch, since))
 
     @property
     def awaited(self) -> frozenset[int]:
@@ -220,7 +220,7 @@ class Runner(ABC):
         keeper = self._keeper
         found: list[bool] = []
         if isinstance(keeper, MarkKeeper | KeyKeeper):
-            self._guard("reading its state", lambda: found.append(keeper.look()))
+            self._with_files("reading its state", lambda: found.append(keeper.look()))
         return all(found)
 
     def marked(self) -> None:
@@ -229,11 +229,11 @@ class Runner(ABC):
 
     def commit_state(self, epoch: int) -> Marked:
         """An epoch ends: write what has changed, durably, before anybody hears of it; what to say of it."""
-        keeper, place = self._keeper, self._place
-        if place is None or not isinstance(keeper, Keeper) or self.context.replica >= keeper.replicas:
+        keeper = self._keeper
+        if not isinstance(keeper, Keeper) or self.context.replica >= keeper.replicas:
             return Marked()
         files: list[StateFile] = []
-        self._guard(f"writing its state into {place.root}", lambda: files.extend(keeper.commit(epoch)))
+        self._with_files("writing its state", lambda: files.extend(keeper.commit(epoch)))
         return Marked(files=tuple(files), replicas=keeper.replicas)
 
     def prepare(self, epoch: int) -> tuple[Handle, ...]:
@@ -339,6 +339,16 @@ class Runner(ABC):
             self._refuse(item)
         except CodecError as problem:
             self.failures.unread(item.data, problem)
+
+    def _with_files(self, what: str, call: Callable[[], None]) -> None:
+        """Call what reads or writes files of the checkpoint."""
+        assert self._place is not None, "who has a keeper has a checkpoint"
+        try:
+            call()
+        except OSError as problem:
+            self.failures.out_of_reach(what, self._place.root, problem)
+        except Exception as problem:  # noqa: BLE001 - values are pickled and migrated by users' code
+            self.failures.broken(what, problem)
 
     def _guard(self, hook: str, call: Callable[[], None]) -> None:
         try:

@@ -38,7 +38,8 @@ def flow(place: Path) -> Flow:
 def on(checkpoint: Path, flow: Flow) -> Flow:
     """The same flow on another checkpoint, as far as that has it."""
     other = Flow.__new__(Flow)
-    other.root, other.keep, other.committed = checkpoint / "epochs", 10, flow.committed
+    other.root, other.keep, other.items = checkpoint / "epochs", 10, flow.items
+    other.committed = {*range(len(flow.items) + 1)}
     other.storage = LocalStorage(other.root)
     return other
 
@@ -78,7 +79,7 @@ def test_what_is_wrong_is_told(flow: Flow, place: Path) -> None:
 
 
 def test_a_flow_goes_back_and_what_came_later_is_a_checkpoint_of_its_own(flow: Flow, place: Path) -> None:
-    last, later = [*flow.committed], seen(place)
+    last, later = [*flow.items], seen(place)
     older = find_commit(place, 2).state
     assert older is not None
     with pytest.raises(
@@ -89,14 +90,14 @@ def test_a_flow_goes_back_and_what_came_later_is_a_checkpoint_of_its_own(flow: F
     aside = go_back(place, 2)
     assert aside == place / ASIDE / "epochs-3-to-3"
     assert listed(place) == [0, 1, 2]
-    flow.committed = last[: older.entry.positions["items"]["all"].ordinal]
+    flow.committed = {older.entry.positions["items"]["all"].ordinal}
     flow.start(1)  # checks what it finds
     flow.take(5)
     flow.mark(valid=True)
     assert listed(place)[-2:] == [3, 4], "numbers go on: epoch 3 is where it began again"
     flow.start(2)
     assert seen(aside) == later
-    flow.committed = last
+    flow.items = last
     on(aside, flow).start(2)
     assert flow.place.checkpoint != newest_entry(storage_of(aside)).settings["name"]  # type: ignore[union-attr]
 

@@ -1,5 +1,7 @@
 """State that is committed by epoch marks, without processes: void epochs, crashes, other replicas."""
 
+import errno
+import os
 from collections import Counter
 from pathlib import Path
 from typing import cast
@@ -12,29 +14,33 @@ from penstock.epochs.boundary import begin
 from penstock.epochs.commits import commits_of
 from penstock.epochs.entries import StateFile
 from penstock.epochs.errors import LogError, SupersededError
-from penstock.epochs.log import newest_entry
 from penstock.epochs.looking import look
 from penstock.epochs.marks import begin_marks, marked_entry
 from penstock.epochs.migration import Asked
+from penstock.epochs.remote_storage import RemoteStorage
 from penstock.epochs.reports import Done, Epochs, Marked
 from penstock.epochs.retention import collect
-from penstock.epochs.storage import Disk, LocalStorage
+from penstock.epochs.storage import UNFINISHED, LocalStorage, Storage
 from penstock.wire.keys import KEY_GROUPS, key_group, owner
 from penstock.wire.orders import Position
 from penstock.worker.state_keeper import _SLICES
 from tests.epochs.crashing_disk import LOSSES, Crash, CrashingDisk
-from tests.epochs.test_boundary import Quick, Replica, World
+from tests.epochs.crashing_files import CUTS, CrashingFiles, PuttingFiles
+from tests.epochs.test_boundary import ROOT, Quick, Replica, World
 
 ASKED = Asked(("counts",))
 
 
 class Flow:
-    """One source, and counts in some replicas; `committed` is what the newest entry must have."""
+    """One source, and counts in some replicas. `committed` are the items of the commits that were told, or
+    that may have come to be as their driver ended.
+    """
 
-    def __init__(self, root: Path, disk: Disk | None = None) -> None:
+    def __init__(self, root: Path, storage: Storage | None = None) -> None:
         self.root = root
-        self.storage = LocalStorage(root, disk or Quick())
-        self.committed: list[int] = []
+        self.storage = storage or LocalStorage(root, Quick())
+        self.items: list[int] = []
+        self.committed = {0}
         self.keep = 2
         self.start(1)
 
@@ -44,8 +50,8 @@ class Flow:
         entry = self.log.entry
         self.epochs, self.epoch = Epochs(["items", "counts"], entry), entry.epoch
         read = entry.positions.get("items", {}).get("all", Position(0, 0)).ordinal
-        self.items = self.committed[:read]
-        assert len(self.items) == read, "positions are those of a commit"
+        assert read in self.committed, "positions are those of the last commit"
+        self.items, self.committed = self.items[:read], {read}
         self.divide(replicas)
         self.check()
 
@@ -57,24 +63,25 @@ class Flow:
         self.items.append(item)
 
     def mark(self, *, valid: bool, last: bool = False) -> None:
+        self.report(valid=valid, last=last)
+        if self.epochs.verdict(self.epoch):
+            self.commit(last=last)
+        else:
+            self.epochs.void()
+
+    def report(self, *, valid: bool, last: bool = False) -> None:
         self.epoch += 1
         for number, replica in enumerate(self.replicas):
             said = Marked(files=tuple(replica.keeper.commit(self.epoch)), replicas=len(self.replicas))
             self.epochs.hear(Done("counts", number, len(self.replicas), self.epoch, valid, last, said))
         at = Position(len(self.items), len(self.items))
         self.epochs.hear(Done("items", 0, 1, self.epoch, last=last, said=Marked(positions={"all": at})))
-        if not self.epochs.verdict(self.epoch):
-            self.epochs.void()
-            return
+
+    def commit(self, *, last: bool = False) -> None:
         entry = self.epochs.entry(self.epoch)
-        before, self.committed = self.committed, [*self.items]
-        try:
-            self.log.append(entry)
-        except Crash:
-            found = newest_entry(LocalStorage(self.root, self.storage._disk))
-            if found is None or found.epoch < self.epoch:
-                self.committed = before
-            raise
+        self.committed.add(len(self.items))
+        self.log.append(entry)
+        self.committed = {len(self.items)}
         self.epochs.committed(entry, batch_is_over=last)
         collect(self.log, keep=self.keep)
 
@@ -158,28 +165,82 @@ def lived(flow: Flow) -> None:
     flow.mark(valid=True)
 
 
-def begun(flow: Flow, disk: Disk) -> Flow:
+def begun(flow: Flow, storage: Storage) -> Flow:
     """What it knew is there when it crashes in its first moments."""
-    flow.__init__(Path("/c/epochs"), disk)  # type: ignore[misc]
+    flow.__init__(ROOT, storage)  # type: ignore[misc]
+    return flow
+
+
+def crashed(storage: Storage) -> Flow:
+    """One that ended somewhere in its life."""
+    flow = Flow.__new__(Flow)
+    with pytest.raises(Crash):
+        lived(begun(flow, storage))
     return flow
 
 
 def test_a_crash_at_any_file_operation_leaves_the_newest_commit_whole() -> None:
     counting = CrashingDisk()
-    lived(Flow(Path("/c/epochs"), counting))
-    for at in range(1, counting.calls + 1, 3):
+    lived(Flow(ROOT, LocalStorage(ROOT, counting)))
+    for at in range(1, counting.calls + 1):
 
         def crash(number: int, at: int = at) -> None:
             if number == at:
                 raise Crash
 
         disk = CrashingDisk(crash)
-        flow = Flow.__new__(Flow)
-        with pytest.raises(Crash):
-            lived(begun(flow, disk))
+        flow = crashed(LocalStorage(ROOT, disk))
         disk.crash(LOSSES[at % len(LOSSES)])
-        flow.storage = LocalStorage(flow.root, disk)
+        flow.storage = LocalStorage(ROOT, disk)  # what a process remembers went with it
         flow.start(1)  # compares all of it with the oracle
+
+
+@pytest.mark.parametrize("kind", [CrashingFiles, PuttingFiles])
+def test_a_crash_at_any_operation_of_a_file_system_elsewhere_does_so_too(kind: type[CrashingFiles]) -> None:
+    counting = kind()
+    lived(Flow(ROOT, RemoteStorage(counting)))
+    for at in range(1, counting.calls + 1):
+        files = kind()
+        files.crash_at, files.cut = at, CUTS[at % len(CUTS)]
+        flow = crashed(RemoteStorage(files))
+        files.crash_at = 0
+        flow.start(1)
+
+
+class FullDisk(Quick):
+    """A disk with no room left once `is_full`."""
+
+    is_full = False
+
+    def write_new(self, path: Path, content: bytes) -> None:
+        if self.is_full:
+            super().write_new(path, content[: len(content) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        super().write_new(path, content)
+
+
+@pytest.mark.parametrize("at", ["state", "log"])
+def test_a_disk_that_is_full_commits_nothing_and_is_gone_on_with_when_there_is_room(
+    tmp_path: Path, at: str
+) -> None:
+    disk = FullDisk()
+    flow = Flow(tmp_path, LocalStorage(tmp_path, disk))
+    flow.take(1)
+    flow.mark(valid=True)
+    flow.take(2)
+    before = {*flow.storage.names("log")}
+    if at == "log":
+        flow.report(valid=True)
+    disk.is_full = True
+    with pytest.raises(OSError, match="No space left on device"):
+        flow.commit() if at == "log" else flow.mark(valid=True)
+    assert {*flow.storage.names("log")} == before
+    disk.is_full = False
+    flow.start(2)
+    flow.take(2)
+    flow.mark(valid=True)
+    flow.start(1)
+    assert not [*tmp_path.rglob(f"{UNFINISHED}*")], "what was half written is gone"
 
 
 def test_disk_use_is_flat(tmp_path: Path) -> None:
@@ -189,6 +250,18 @@ def test_disk_use_is_flat(tmp_path: Path) -> None:
         flow.mark(valid=True)
     assert len(flow.storage.names("log")) == 2
     assert len(flow.storage.names("state")) < 70
+
+
+def test_files_of_replicas_that_are_gone_go(tmp_path: Path) -> None:
+    flow = Flow(tmp_path)
+    flow.start(3)
+    for replicas in (3, 1, 2):
+        for item in range(30):
+            flow.take(item)
+        flow.rescale(replicas)
+        flow.mark(valid=True)
+        assert {file.replica for file in flow.log.entry.files} == {*range(replicas)}
+    flow.start(1)
 
 
 def test_another_driver_ends_the_first(tmp_path: Path) -> None:

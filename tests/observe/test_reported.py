@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -227,6 +228,14 @@ def test_the_first_failure_is_the_one_to_tell() -> None:
     for problem in ("first", "second"):
         reported.add(said(failed={"task": "t", "replica": 0, "problem": problem}))
     assert reported.failure == Failure("t", 0, "first")
+
+
+@pytest.mark.parametrize("may_pass", [True, False])
+def test_a_failure_that_may_pass_is_forgotten_when_it_is_started_again(may_pass: bool) -> None:
+    reported = Reported()
+    reported.add(said(failed={"task": "t", "replica": 0, "problem": "no room", "may_pass": may_pass}))
+    reported.all_gone()
+    assert reported.failure == (None if may_pass else Failure("t", 0, "no room"))
 
 
 def test_latencies_of_all_replicas_of_a_sink_are_put_together() -> None:

@@ -67,28 +67,37 @@ if __name__ == "__main__":
 MOVING = """
 import json, os, sys, time
 from collections import Counter, defaultdict
+from pathlib import Path
 import penstock as ps
+from penstock import state
 from penstock.testing.collector import Collector
 from tests.spark.items import numbered, expected
 
+KEYS = 50
+
 class Remembers:
+    counted = state.value(0)
+
     def open(self, context):
         self.context = context
-        self.seen = 0
 
     def process(self, item, out):
-        self.seen += 1
-        out((item, self.context.replica, os.getpid(), self.context.batch, os.getppid()))
+        self.counted += 1
+        out((item, self.context.replica, os.getpid(), self.context.batch, os.getppid(), self.counted))
+
+def key_of(item):
+    return item.index % KEYS
 
 def moved(rows):
-    return len({(replica, parent) for _, replica, _, _, parent in rows}) > 3
+    return len({(replica, parent) for _, replica, _, _, parent, _ in rows}) > 3
 
 if __name__ == "__main__":
     collector = Collector(sys.argv[1])
     flow = ps.Flow("moving")
-    source = flow.source(numbered(15000, rate=900), name="numbers")
-    source.task(Remembers, name="remembers", parallelism=3).sink(collector, name="out")
-    job = ps.run(flow, master="local-cluster[2,3,1024]")
+    keyed = flow.source(numbered(15000, rate=900), name="numbers").by_key(key_of)
+    keyed.task(Remembers, name="remembers", parallelism=3).sink(collector, name="out")
+    checkpoint = Path(os.environ["PENSTOCK_TEST"]) / "checkpoint"
+    job = ps.run(flow, master="local-cluster[2,3,1024]", checkpoint=checkpoint)
     boundaries = 0
     while boundaries < 4 or (boundaries < 14 and not moved(collector.items())):
         before = len(collector.items())
@@ -102,27 +111,37 @@ if __name__ == "__main__":
     ended = job.await_termination(60)
     rows = collector.items()
     batches = defaultdict(set)
-    for _, replica, pid, batch, _ in rows:
+    for _, replica, pid, batch, _, _ in rows:
         batches[replica, pid].add(batch)
+    counts = [(key, count) for key in range(KEYS) for count in range(1, 15000 // KEYS + 1)]
     print(json.dumps({
         "ended": ended,
         "exact": Counter(row[0] for row in rows) == Counter(expected(15000)),
         "moved": moved(rows),
         "stale": [sorted(seen) for seen in batches.values() if max(seen) - min(seen) + 1 != len(seen)],
         "processes": processes,
+        "restarts": job.metrics().restarts,
+        "counted": sorted((key_of(row[0]), row[-1]) for row in rows) == counts,
+        "kept": {one.key: one.value for one in job.state("remembers")} == dict.fromkeys(range(KEYS), 300),
     }))
     collector.close()
 """
 
 
 def test_a_replica_that_moves_leaves_nothing_behind(tmp_path: Path) -> None:
-    """No process goes on where another was in between, and none idles for a replica that went elsewhere."""
+    """No process goes on where another was in between, and none idles for a replica that went elsewhere.
+
+    What it declares to keep goes along.
+    """
     result = ran(MOVING, tmp_path)
     assert result["ended"]
     assert result["exact"]
     assert result["moved"], "14 boundaries, and no replica moved: by chance once in 16,000 times"
     assert result["stale"] == []
     assert result["processes"] == 3
+    assert result["restarts"] == 0, "nobody died"
+    assert result["counted"]
+    assert result["kept"]
 
 
 def ran(script: str, tmp_path: Path) -> dict[str, Any]:

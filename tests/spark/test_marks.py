@@ -1,5 +1,7 @@
 """Commits by epoch marks on Spark: no pause, and state that is exact whatever ends."""
 
+import errno
+import itertools
 import json
 import operator
 import os
@@ -16,6 +18,7 @@ import penstock as ps
 from penstock import Out, state
 from penstock.epochs.commits import Commit, storage_of, usable_commits
 from penstock.epochs.marks import marked_entry
+from penstock.epochs.storage import SystemDisk
 from penstock.io.epoch_files import HIDDEN
 from penstock.testing.collector import Collector
 from tests.spark.items import Item, expected, numbered, wait_for_items
@@ -74,6 +77,13 @@ def items_read(commit: Commit) -> int:
     return sum(position.ordinal for position in commit.state.entry.positions["numbers"].values())
 
 
+def written_by(place: Path) -> set[int]:
+    """The replicas whose files the newest entry needs for the state of keys."""
+    entry = marked_entry(storage_of(place))
+    assert entry is not None
+    return {file.replica for file in entry.files if any(last >= 0 for _, last in file.groups)}
+
+
 def check_state(job: ps.Job) -> None:
     """Against a single process: each of the items came by two ways."""
     kept = job.state("counts")
@@ -121,7 +131,7 @@ def test_state_is_exact_after_an_abrupt_end_and_a_killed_worker_without_any_boun
     assert any(f"commits after {older.number} were put aside, into {place}" in words for words in notices)
 
 
-def test_keys_and_values_of_replicas_change_hands_at_marks(
+def test_keys_and_values_of_replicas_change_hands_at_marks_and_with_their_pool(
     spark: SparkSession, collector: Collector, tmp_path: Path
 ) -> None:
     several = ps.elastic(1, 4, initial=2)
@@ -136,9 +146,20 @@ def test_keys_and_values_of_replicas_change_hands_at_marks(
     until(lambda: commits(job) > known or not job.is_running)
     assert job.last_boundary() is None, "no source ever stood still"
     job.stop()
-    again = ps.run(counting(collector, 3), **settings)
+    small = ps.elastic(1, 5, initial=3, pool=3)
+    again = ps.run(counting(collector, small, rate=120.0), **settings)
+    until(lambda: commits(again) >= 1)
+    again.set_pool("counts", 5)
+    again.set_active("counts", 5)
+    known = commits(again)
+    until(lambda: commits(again) >= known + 2)
+    assert again.is_running, "all of this is under load"
+    assert written_by(place) == {*range(5)}, "each of the five has some of the state"
+    again.set_pool("counts", 2)
+    assert again.metrics().tasks["counts"].active == 2
     assert again.await_termination(60)
     assert again.metrics().restarts == job.metrics().restarts == 0
+    assert written_by(place) == {0, 1}
     check_state(again)
     rows = collector.items()
     assert len(rows) == len(set(rows)) == 2 * COUNT, "nothing came twice: every end was committed"
@@ -171,6 +192,42 @@ def test_positions_are_committed_where_there_is_no_state_and_a_worker_is_replace
     assert again.await_termination(60)
     assert {*collector.items()} == expected(COUNT)
     assert min(item.index for item in collector.items()[before:]) == position.ordinal
+
+
+class NoRoomOnce(Counts):
+    """The disk of its worker is full once, when it writes state for the fourth time."""
+
+    def __init__(self, witness: Path) -> None:
+        self.witness = witness
+
+    def open(self, context: Any) -> None:
+        write, calls = SystemDisk.write_new, itertools.count()
+
+        def write_new(disk: SystemDisk, path: Path, content: bytes) -> None:
+            if next(calls) == 3 and not self.witness.exists():
+                self.witness.touch()
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            write(disk, path, content)
+
+        SystemDisk.write_new = write_new  # type: ignore[assignment,method-assign]  # in the worker alone
+
+
+def test_a_disk_that_is_full_for_a_moment_sends_the_flow_back_to_its_last_commit(
+    spark: SparkSession, collector: Collector, tmp_path: Path
+) -> None:
+    flow = ps.Flow("full")
+    source = flow.source(numbered(COUNT, rate=600.0, partitions=2), name="numbers")
+    body = NoRoomOnce(tmp_path / "was full")
+    source.by_key(last_digit).task(body, name="counts").sink(collector, name="out")
+    notices: list[str] = []
+    place = tmp_path / "checkpoint"
+    job = ps.run(flow, checkpoint=place, commit="0.1 s", on_notice=notices.append)
+    assert job.await_termination(60)
+    assert job.metrics().restarts == 1
+    words = f"writing its state failed, in the checkpoint {place}/epochs: [Errno 28] No space left on device"
+    assert any(words in notice for notice in notices), notices
+    seen = {one.key: one.value for one in job.state("counts") if one.name == "seen"}
+    assert seen == dict.fromkeys(range(10), COUNT // 10)
 
 
 def read_before(place: Path) -> list[Item]:

@@ -223,13 +223,28 @@ class Plain:
         out((item.partition, item.index, self.replica))
 
 
+def evenly(value: int, replicas: int) -> list[int]:
+    return [value // replicas + (number < value % replicas) for number in range(replicas)]
+
+
 class Taken:
     """Values of replicas, without keys."""
 
     taken = state.per_replica(0, merge=operator.add)
+    shared = state.per_replica(0, merge=operator.add, divide=evenly)
 
     def write(self, item: Item) -> None:
         self.taken += 1
+        self.shared += 1
+
+
+class Heard:
+    """All of its replicas get all items, and know the same."""
+
+    heard = state.per_replica(0, copied=True)
+
+    def write(self, item: Item) -> None:
+        self.heard += 1
 
 
 def test_keys_without_state_and_values_of_replicas_need_no_boundary_either(
@@ -242,12 +257,12 @@ def test_keys_without_state_and_values_of_replicas_need_no_boundary_either(
     plain = source.by_key(key_of).task(Plain, name="plain", parallelism=several)
     plain.sink(collector, name="out")
     source.sink(Taken, name="taken", parallelism=several)
+    source.broadcast().sink(Heard, name="heard", parallelism=several)
     job = ps.run(flow, **settings(tmp_path / "checkpoint"))
     until(lambda: len(collector.items()) > 0)
     for replicas in (4, 1, 3):
         known = len(collector.items())
-        job.set_active("plain", replicas)
-        job.set_active("taken", replicas)
+        job.adapt(dict.fromkeys(("plain", "taken", "heard"), replicas), {})
         until(lambda known=known: len(collector.items()) > known + 100)  # type: ignore[misc]
     assert job.last_boundary() is None, "no source ever stood still for it"
     rows = collector.items()
@@ -259,4 +274,6 @@ def test_keys_without_state_and_values_of_replicas_need_no_boundary_either(
     os.kill(job.metrics().tasks["plain"].processes[0], signal.SIGKILL)
     assert job.await_termination(60)
     assert {row[:2] for row in collector.items()} == {(n % 2, n // 2) for n in range(count)}
-    assert sum(one.value for one in job.state("taken")) == count
+    for name in ("taken", "shared"):
+        assert sum(one.value for one in job.state("taken") if one.name == name) == count
+    assert [one.value for one in job.state("heard")] == [count] * 3, "of three replicas, the third is new"

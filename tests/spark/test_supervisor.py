@@ -17,6 +17,7 @@ from penstock.spark.restarts import Restarts
 from penstock.spark.slots import SlotBook
 from penstock.spark.supervisor import Supervisor
 from penstock.wire.orders import Switches
+from penstock.wire.reports import Failure
 from penstock.wire.routes import routes
 from tests.spark.test_crashes import wait_for
 
@@ -168,6 +169,19 @@ def test_a_query_that_dies_in_the_drain_is_started_again_as_often_as_it_takes() 
     assert drained is not None
     assert lived.launcher.launches == 2
     assert lived.supervisor.restarts.count == 2
+
+
+def test_a_checkpoint_that_has_no_room_for_state_is_tried_again_and_named_at_the_end() -> None:
+    lived = Lived(restarts=1)
+    failure = Failure("counts", 0, "in the checkpoint /full: no room", may_pass=True)
+    for launches, state in ((1, "running"), (1, "failed")):
+        lived.supervisor.reported.failure = failure
+        lived.bridge.is_active = False
+        wait_for(lambda n=launches, s=state: (lived.launcher.launches, lived.supervisor.state) == (n, s))
+    told = str(lived.supervisor.error)
+    assert (
+        "the checkpoint /full: no room; it was started again 1 times within 10 min, and is given up" in told
+    )
 
 
 def test_that_sparks_shuffle_is_used_after_a_restart_is_told_once() -> None:

@@ -1,5 +1,7 @@
 """A worker that is given epoch marks: it ships all, writes down what has changed, answers, and goes on."""
 
+import errno
+import os
 import pickle
 import time
 from pathlib import Path
@@ -13,10 +15,11 @@ from penstock.epochs.marks import begin_marks
 from penstock.epochs.migration import Asked
 from penstock.epochs.reports import Marked
 from penstock.epochs.state_files import read_changes
-from penstock.epochs.storage import LocalStorage
+from penstock.epochs.storage import LocalStorage, SystemDisk
 from penstock.flow import Flow
 from penstock.wire import frames as wire
 from penstock.wire.orders import Position, SourceOrder
+from penstock.wire.reports import Failure
 from tests.flow.random_flows import Partitioned
 from tests.spark.items import numbered
 from tests.worker.lone_worker import lone_worker
@@ -107,6 +110,33 @@ def test_state_is_written_down_and_read_again(tmp_path: Path) -> None:
         worker.give(1, [1, 2])
         worker.end()
         assert worker.items() == [10, 4], "what came after the entry is not in it"
+
+
+def no_room(disk: SystemDisk, path: Path, content: bytes) -> None:
+    path.touch()
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_state_that_finds_no_room_is_told_and_is_no_error_of_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = Flow("marked")
+    keyed = flow.source(Partitioned(1), name="source").by_key(parity)
+    keyed.task(Sums, name="sums").sink(ignore, name="sink")
+    _, place = begin_marks(LocalStorage(tmp_path), str(tmp_path), -1, {}, Asked(("sums",)))
+    monkeypatch.setattr(SystemDisk, "write_new", no_room)
+    with lone_worker(flow, state=place) as worker:
+        worker.start("sums")
+        worker.give(1, [1])
+        worker.mark(1, sequence=2)
+        failed = msgspec.convert(worker.until(wire.FAILED)["failed"], Failure)
+    assert failed == Failure(
+        "sums",
+        0,
+        f"writing its state failed, in the checkpoint {tmp_path}: [Errno 28] No space left on device",
+        may_pass=True,
+    )
+    assert worker.marked == []
 
 
 def test_a_source_says_once_where_it_stands_and_waits_if_it_is_to() -> None:

@@ -33,7 +33,7 @@ import scala.collection.Iterator;
  */
 public class HandoverShuffleManager extends StreamingShuffleManager {
   static final int ROOM_BYTES = 1 << 18; // before each reader; little, so that back-pressure comes early
-  private static final int AHEAD_BYTES = 1 << 17; // of a writer beyond that, so that one slow reader does not stop it at once
+  static final int AHEAD_BYTES = 1 << 17; // of a writer beyond that, so that one slow reader does not stop it at once
   private static final int BYTES_OF_OTHERS = 64; // rows of whatever is not a row of Spark SQL
   private static final int LOOKS = 50;
 

@@ -2,6 +2,7 @@ package org.apache.spark.penstock;
 
 import java.io.IOException;
 import java.util.function.Consumer;
+import org.apache.spark.SSLOptions;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
@@ -120,10 +121,22 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
   /** Spark's settings for connections: encryption, TLS and timeouts are as they are for Spark's own. */
   public static TransportConf transportConf() {
     SparkEnv env = SparkEnv.get();
-    // Connections outlive batches: without it one to a host that vanished would stay for ever.
-    SparkConf conf = env.conf().clone().setIfMissing("spark.links.io.enableTcpKeepAlive", "true");
-    return SparkTransportConf.fromSparkConf(
-        conf, "links", THREADS, Option.empty(), Option.apply(env.securityManager().getRpcSSLOptions()));
+    return transportConf(env.conf(), Option.apply(env.securityManager().getRpcSSLOptions()));
+  }
+
+  public static TransportConf transportConf(SparkConf sparks, Option<SSLOptions> tls) {
+    SparkConf conf = sparks.clone()
+        // Connections outlive batches: without it one to a host that vanished would stay for ever.
+        .setIfMissing("spark.links.io.enableTcpKeepAlive", "true")
+        // Whoever is in between can flip bits of what is encrypted as Spark does it by itself, by AES/CTR (SPARK-47172).
+        .setIfMissing("spark.network.crypto.cipher", "AES/GCM/NoPadding")
+        // Or refuse the proof in the name of the other side, so that they agree on one without encryption.
+        .set("spark.network.crypto.saslFallback", "false");
+    // As Spark encrypts by SASL it loses what does not fit into a socket at once, and drops silently what was changed.
+    if (conf.getBoolean("spark.authenticate.enableSaslEncryption", false)) {
+      conf.set("spark.network.crypto.enabled", "true");
+    }
+    return SparkTransportConf.fromSparkConf(conf, "links", THREADS, Option.empty(), tls);
   }
 
   /** The connections of this executor. */

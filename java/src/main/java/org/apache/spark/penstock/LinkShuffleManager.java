@@ -16,8 +16,6 @@ import org.apache.spark.shuffle.ShuffleWriter;
 import org.apache.spark.shuffle.streaming.StreamingShuffleHandle;
 import org.apache.spark.sql.execution.UnsafeRowSerializer;
 import org.penstock.bridge.Inbox;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /**
@@ -31,7 +29,6 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
   /** Where every executor listens: its own address unless this says another, as 0.0.0.0 behind a translation of addresses. */
   static final String ADDRESS = "spark.penstock.shuffle.address";
 
-  private static final Logger LOG = LoggerFactory.getLogger(LinkShuffleManager.class);
   private static final String LARGE_ROWS_DEFAULT = "128m";
   private static final int THREADS = 2;
   private static final String LOOPBACK = "127.0.0.1";
@@ -39,8 +36,6 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
   private static volatile Consumer<String> whenUnable = why -> {};
 
   private Links links;
-  private boolean tried;
-  private String problem;
 
   /** A shuffle that goes over our connections. */
   private static final class Handle<K, V, C> extends StreamingShuffleHandle<K, V, C> {
@@ -61,11 +56,10 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
     return new Handle<>(shuffle, dependency);
   }
 
-  /** In the driver: why shuffles between executors are Spark's own although ours is chosen; null if they are not. */
+  /** In the driver: why shuffles are Spark's own although ours is chosen; null if they are not. */
   public static String fallback() {
     SparkEnv env = SparkEnv.get();
-    boolean isOurs = env.pipelinedShuffleManager() instanceof LinkShuffleManager && !isOneProcess(env.conf());
-    return isOurs ? ((LinkShuffleManager) env.pipelinedShuffleManager()).problem() : null;
+    return env.pipelinedShuffleManager() instanceof LinkShuffleManager ours ? ours.problem() : null;
   }
 
   private static boolean isOneProcess(SparkConf conf) {
@@ -73,26 +67,15 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
     return master.startsWith("local") && !master.startsWith("local-cluster");
   }
 
-  /** Why nothing can go over our connections; null if it can. */
-  private synchronized String problem() {
-    if (!tried) {
-      setProblem(trial());
-    }
-    return problem;
+  @Override
+  String found() {
+    return isOneProcess(SparkEnv.get().conf()) ? super.found() : trial();
   }
 
   /** In the driver: an executor cannot take part, so the next shuffles are Spark's own. Its task fails with the same words. */
   public static void giveUp(String why) {
     if (SparkEnv.get().pipelinedShuffleManager() instanceof LinkShuffleManager ours && ours.problem() == null) {
       ours.setProblem(why);
-    }
-  }
-
-  private synchronized void setProblem(String why) {
-    tried = true;
-    problem = why;
-    if (why != null) {
-      LOG.error("Penstock's shuffle between executors cannot be used, Spark's own is: {}", why);
     }
   }
 

@@ -31,12 +31,37 @@ SIGNATURES = {
     "org.apache.spark.TaskContext$": [
         "void setTaskContext(org.apache.spark.TaskContext)",
         "void unset()",
+        "org.apache.spark.TaskContextImpl empty()",
     ],
     "org.apache.spark.TaskContext": [
         "org.apache.spark.TaskContext"
         " addTaskCompletionListener(org.apache.spark.util.TaskCompletionListener)",
+        "boolean isCompleted()",
+        "boolean isFailed()",
         "int partitionId()",
         "int stageId()",
+        "long taskAttemptId()",
+        "void killTaskIfInterrupted()",
+    ],
+    "org.apache.spark.SparkEnv": [
+        "org.apache.spark.SecurityManager securityManager()",
+        f"{SHUFFLE}.PipelinedShuffleManager pipelinedShuffleManager()",
+        "org.apache.spark.storage.BlockManager blockManager()",
+        "java.lang.String executorId()",
+        "scala.Option<org.apache.spark.StreamingShuffleOutputTracker> streamingShuffleOutputTracker()",
+    ],
+    "org.apache.spark.SecurityManager": [
+        "boolean isAuthenticationEnabled()",
+        "org.apache.spark.SSLOptions getRpcSSLOptions()",
+    ],
+    "org.apache.spark.scheduler.MapStatus$": [
+        "org.apache.spark.scheduler.MapStatus"
+        " apply(org.apache.spark.storage.BlockManagerId, long[], long, long)",
+    ],
+    "org.apache.spark.storage.BlockManager": ["org.apache.spark.storage.BlockManagerId shuffleServerId()"],
+    "org.apache.spark.ShuffleDependency": [
+        "org.apache.spark.Partitioner partitioner()",
+        "org.apache.spark.serializer.Serializer serializer()",
     ],
     f"{FILES}.FileContextBasedCheckpointFileManager": [
         "org.apache.hadoop.fs.FSDataOutputStream createTempFile(org.apache.hadoop.fs.Path)",
@@ -58,6 +83,18 @@ SIGNATURES = {
         "scala.collection.immutable.Map<java.lang.Object, org.apache.spark.StreamingShuffleTaskLocation>"
         " shuffleTaskLocations()",
     ],
+    "org.apache.spark.StreamingShuffleTaskLocation": [
+        "org.apache.spark.StreamingShuffleTaskLocation(java.lang.String, java.lang.String, int)",
+        "java.lang.String executorId()",
+        "java.lang.String host()",
+        "int port()",
+    ],
+    f"{SHUFFLE}.ShuffleWriter": [
+        "void write(scala.collection.Iterator<scala.Product2<K, V>>)",
+        "scala.Option<org.apache.spark.scheduler.MapStatus> stop(boolean)",
+        "long[] getPartitionLengths()",
+    ],
+    f"{SHUFFLE}.ShuffleReader": ["scala.collection.Iterator<scala.Product2<K, C>> read()"],
     f"{SHUFFLE}.streaming.StreamingShuffleHandle": [
         f"{SHUFFLE}.streaming.StreamingShuffleHandle(int, org.apache.spark.ShuffleDependency<K, V, C>)",
     ],
@@ -65,6 +102,39 @@ SIGNATURES = {
         f"{NETWORK}.TransportContext({NETWORK}.util.TransportConf, {NETWORK}.server.RpcHandler)",
         f"{NETWORK}.server.TransportServer createServer(java.lang.String, int,"
         f" java.util.List<{NETWORK}.server.TransportServerBootstrap>)",
+    ],
+    f"{NETWORK}.netty.SparkTransportConf": [
+        f"{NETWORK}.util.TransportConf fromSparkConf(org.apache.spark.SparkConf, java.lang.String, int,"
+        " scala.Option<java.lang.String>, scala.Option<org.apache.spark.SSLOptions>)",
+    ],
+    f"{NETWORK}.protocol.Message$Type": [
+        f"final {NETWORK}.protocol.Message$Type OneWayMessage",
+        "void encode(io.netty.buffer.ByteBuf)",
+    ],
+    f"{NETWORK}.util.TransportFrameDecoder": ["final java.lang.String HANDLER_NAME"],
+    f"{NETWORK}.server.RpcHandler": [
+        f"void receive({NETWORK}.client.TransportClient, java.nio.ByteBuffer,"
+        f" {NETWORK}.client.RpcResponseCallback)",
+        f"void receive({NETWORK}.client.TransportClient, java.nio.ByteBuffer)",
+        f"{NETWORK}.client.StreamCallbackWithID receiveStream({NETWORK}.client.TransportClient,"
+        f" java.nio.ByteBuffer, {NETWORK}.client.RpcResponseCallback)",
+        f"{NETWORK}.server.RpcHandler$MergedBlockMetaReqHandler getMergedBlockMetaReqHandler()",
+        f"{NETWORK}.server.StreamManager getStreamManager()",
+        f"void channelActive({NETWORK}.client.TransportClient)",
+        f"void channelInactive({NETWORK}.client.TransportClient)",
+        f"void exceptionCaught(java.lang.Throwable, {NETWORK}.client.TransportClient)",
+    ],
+    f"{NETWORK}.server.StreamManager": [
+        f"void checkAuthorization({NETWORK}.client.TransportClient, long)",
+        f"void checkAuthorization({NETWORK}.client.TransportClient, java.lang.String)",
+        f"{NETWORK}.buffer.ManagedBuffer getChunk(long, int)",
+    ],
+    f"{NETWORK}.client.TransportClient": [
+        "io.netty.channel.Channel getChannel()",
+        "java.nio.ByteBuffer sendRpcSync(java.nio.ByteBuffer, long)",
+    ],
+    f"{NETWORK}.client.TransportClientBootstrap": [
+        f"void doBootstrap({NETWORK}.client.TransportClient, io.netty.channel.Channel)",
     ],
     f"{NETWORK}.server.TransportServerBootstrap": [
         f"{NETWORK}.server.RpcHandler doBootstrap(io.netty.channel.Channel, {NETWORK}.server.RpcHandler)",
@@ -85,6 +155,17 @@ SIGNATURES = {
         f"scala.collection.immutable.Seq<{EXPRESSIONS}.Expression> partitionExpressions()",
         "scala.Option<java.lang.Object> optAdvisoryPartitionSize()",
         "int numPartitions()",
+    ],
+    f"{EXPRESSIONS}.UnsafeRow": [
+        f"{EXPRESSIONS}.UnsafeRow(int)",
+        "int calculateBitSetWidthInBytes(int)",
+        f"{EXPRESSIONS}.UnsafeRow copy()",
+        "java.lang.Object getBaseObject()",
+        "long getBaseOffset()",
+        "int getSizeInBytes()",
+        "int numFields()",
+        "void pointTo(byte[], int)",
+        "void pointTo(java.lang.Object, long, int)",
     ],
     f"{EXPRESSIONS}.DirectShufflePartitionID": [f"{EXPRESSIONS}.Expression child()"],
     f"{EXPRESSIONS}.AttributeReference": ["java.lang.String name()"],

@@ -4,102 +4,22 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
-from penstock.spark.build_bridge import JAR, pyspark_home
+from tests.spark.between import between
+from tests.spark.ends import GREETING, HOST, ROOM, Channel, Ends, in_every_way, java, one_way, wait_for, waits
 
-HOST = "127.0.0.1"
-ROOM = 1000
-GREETING = struct.pack(">IB", 0x50454E31, 0)
 OPEN, CREDIT, ROW, MORE, ASK, END, WATCH = 1, 2, 11, 12, 13, 14, 16
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Any]:
-    """Java with Spark's classes and no Spark."""
-    jars = pyspark_home() / "jars"
-    port, token = launch_gateway(
-        jarpath=str(next(jars.glob("py4j-*.jar"))),
-        classpath=f"{JAR}:{jars}/*",
-        javaopts=[
-            f"--add-opens=java.base/{place}=ALL-UNNAMED" for place in ("java.nio", "sun.nio.ch", "java.util")
-        ],
-        die_on_exit=True,
-        enable_auth=True,
-    )
-    gateway = JavaGateway(
-        gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True)
-    )
-    yield gateway.jvm
-    gateway.shutdown()
-
-
-class Ends:
-    """Two executors, as far as their connections know."""
-
-    def __init__(self, jvm: Any, settings: dict[str, str]) -> None:
-        self.jvm = jvm
-        self.ours = jvm.org.apache.spark.penstock
-        util = jvm.org.apache.spark.network.util
-        self.conf = util.TransportConf("links", util.MapConfigProvider(settings))
-        self.writing = self.links("1", "s3cret", 10_000)
-        self.reading = self.links("2", "s3cret", 10_000)
-
-    def links(self, name: str, secret: str, large_bytes: int = 0, at: str = HOST) -> Any:
-        secrets = self.ours.ShuffleSecret.holding(secret)
-        return self.ours.Links(name, HOST, at, self.conf, secrets, large_bytes)
-
-    def close(self) -> None:
-        self.writing.close()
-        self.reading.close()
-
-    def watch(self) -> Any:
-        contexts = getattr(getattr(self.jvm.org.apache.spark, "TaskContext$"), "MODULE$")
-        return self.ours.TaskWatch(contexts.empty())
-
-    def row(self, number: int, size: int = 16) -> Any:
-        content = bytes(8) + struct.pack("<q", number) + bytes(size - 16)
-        made = self.jvm.org.apache.spark.sql.catalyst.expressions.UnsafeRow(1)
-        made.pointTo(content, 16, size)
-        return made
-
-    def refused(self) -> int:
-        return int(self.ours.Refusals.count())
-
-    @contextmanager
-    def stranger(self, secret: str = "s3cret") -> Iterator[Any]:
-        """A client of Spark's transport that says what it likes."""
-        network = self.jvm.org.apache.spark.network
-        context = network.TransportContext(self.conf, network.server.NoOpRpcHandler())
-        holder = self.ours.ShuffleSecret.holding(secret)
-        proof = network.crypto.AuthClientBootstrap(self.conf, "penstock", holder)
-        factory = context.createClientFactory(self.jvm.java.util.List.of(proof))
-        try:
-            yield factory.createUnmanagedClient(HOST, self.reading.port())
-        finally:
-            factory.close()
-            context.close()
-
-    def inbox(self, writers: int) -> Any:
-        """Of a reader, with room for so many writers."""
-        return self.jvm.org.penstock.bridge.Inbox(writers, ROOM * writers)
-
-    def channel(self, inbox: Any) -> Any:
-        """Of an inbox, whose rows the connection counts."""
-        return inbox.channel(self.jvm.org.penstock.bridge.Sender.counted())
+    with java() as started:
+        yield started
 
 
 @pytest.fixture
@@ -109,40 +29,7 @@ def ends(jvm: Any) -> Iterator[Ends]:
     made.close()
 
 
-class Channel:
-    """A channel from one of the two ends to the other, with its writer and its inbox."""
-
-    def __init__(self, ends: Ends, shuffle: int = 1, map_id: int = 7, inbox: Any = None) -> None:
-        self.ends = ends
-        self.watch = ends.watch()
-        self.inbox = ends.inbox(1) if inbox is None else inbox
-        self.outlet = ends.writing.register(shuffle, map_id, 1)[0]
-        self.link = ends.reading.to("1", HOST, ends.writing.port())
-        self.incoming = self.link.open(shuffle, map_id, 0, ends.channel(self.inbox), ROOM, self.watch)
-        self.sink = self.outlet.sink(self.watch)
-
-    def put(self, number: int, size: int = 16) -> None:
-        self.sink.put(0, self.ends.row(number, size), self.watch)
-
-    def hears_of_failure(self) -> bool:
-        """Whether the writer knows, when it writes, that nobody reads."""
-        self.put(0)
-        return bool(self.watch.hasFailed())
-
-    def take(self) -> int | None:
-        """The number of the next row; its room is given back."""
-        row = self.inbox.take(2000)
-        if row is None:
-            return None
-        self.incoming.taken(row.bytes())
-        return int(row.content().getLong(0))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"spark.network.crypto.enabled": "true"}, {"spark.authenticate.enableSaslEncryption": "true"}],
-    ids=["plain", "encrypted", "encrypted by SASL"],
-)
+@in_every_way
 def test_rows_come_in_their_order_and_the_connection_stays(jvm: Any, settings: dict[str, str]) -> None:
     ends = Ends(jvm, settings)
     for shuffle in (1, 2):
@@ -174,16 +61,102 @@ def test_a_writer_has_its_room_and_waits_for_more(ends: Ends) -> None:
     assert channel.take() == 2
 
 
-def waits(call: Callable[[], None]) -> Callable[[], bool]:
-    """Whether a call in a thread of its own still waits, after a moment."""
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
+def test_a_full_channel_does_not_stop_its_writer_at_once(ends: Ends) -> None:
+    """Its rows wait beyond its room: half of what may wait is left for others, as inside an executor."""
+    memory = ends.jvm.org.penstock.bridge.ShuffleMemory(1 << 30)
+    outlets = ends.writing.register(1, 7, 2, ends.jvm.org.penstock.bridge.Sender(memory.share(), 4000))
+    slow, quick = (Channel(ends, outlets=outlets, reader=reader) for reader in range(2))
+    for number in range(7):
+        slow.put(number, 400)
+    assert memory.heldBytes() == 5 * 400, "two are in its room"
+    assert slow.sink.load() == 7 * 400
+    for number in range(10):
+        quick.put(number, 400)
+        assert quick.take() == number
+    waiting = waits(lambda: slow.put(7, 400))
+    assert waiting(), "it may not have more waiting"
+    assert [slow.take() for _ in range(8)] == list(range(8))
+    wait_for(lambda: not waiting())
+    assert memory.heldBytes() == 0
 
-    def still() -> bool:
-        thread.join(0.3)
-        return thread.is_alive()
 
-    return still
+def test_what_waits_comes_before_the_end_whatever_its_size(ends: Ends) -> None:
+    """Rows of more than half of the room are asked for when it is their turn."""
+    outlets = ends.writing.register(1, 7, 1, ends.sender(1 << 20))
+    channel = Channel(ends, outlets=outlets)
+    sizes = [400, 400, 400, 800, 16, 5000, 16, 600, 400]
+    for number, size in enumerate(sizes):
+        channel.put(number, size)
+    channel.sink.end()
+    ended = waits(lambda: channel.sink.awaitEnded(channel.watch))
+    for number in range(len(sizes)):
+        assert not channel.inbox.isOver()
+        assert channel.take() == number
+    wait_for(lambda: not ended())
+    assert channel.inbox.isOver()
+    assert ends.reading.largeRows().usedBytes() == 0
+
+
+def test_what_waits_is_shared_with_channels_inside_of_the_executor(ends: Ends) -> None:
+    sender = ends.sender(4000)
+    channel = Channel(ends, outlets=ends.writing.register(1, 7, 1, sender))
+    inside = ends.inbox(1).channel(sender)
+    for number in range(7):
+        assert inside.put(f"row {number}", 400, 0)
+    for number in range(5):
+        channel.put(number, 400)
+    waiting = waits(lambda: channel.put(5, 400))
+    assert waiting(), "beside 1,800 that wait inside it may have 1,200: half of what is left"
+    assert [channel.take() for _ in range(6)] == list(range(6))
+    wait_for(lambda: not waiting())
+
+
+def test_what_waits_is_forgotten_when_its_writer_ends_early(ends: Ends) -> None:
+    """Its reader hears that it failed, and of no end."""
+    memory = ends.jvm.org.penstock.bridge.ShuffleMemory(1 << 30)
+    outlets = ends.writing.register(1, 7, 1, ends.jvm.org.penstock.bridge.Sender(memory.share(), 4000))
+    channel = Channel(ends, outlets=outlets)
+    for number in range(4):
+        channel.put(number, 400)
+    channel.sink.end()
+    channel.outlet.close()
+    assert memory.heldBytes() == 0
+    wait_for(channel.watch.hasFailed)
+    assert [channel.take() for _ in range(2)] == [0, 1]
+    assert channel.inbox.take(100) is None
+    assert not channel.inbox.isOver()
+
+
+@in_every_way
+def test_small_rows_pass_a_large_one_on_its_way(jvm: Any, settings: dict[str, str]) -> None:
+    """They share a connection that takes nothing for a while."""
+    ends = Ends(jvm, settings)
+    size, passed, open_again = 32 << 20, 0, threading.Semaphore(0)
+
+    def held(data: bytes) -> bytes:
+        nonlocal passed
+        passed += len(data)
+        if passed > 1 << 20:
+            open_again.acquire()
+        return data
+
+    with between(ends.writing.port()) as proxy:
+        large, small = Channel(ends, port=proxy.port), Channel(ends, map_id=8)
+        row = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeRow.createFromByteArray(size, 1)
+        proxy.from_called.change = held
+        sending = waits(lambda: large.sink.put(0, row, large.watch))
+        wait_for(lambda: passed > 1 << 20)
+        assert sending(), "the way is too narrow for it"
+        waits(lambda: small.put(5))()
+        while small.inbox.bytes() == 0:
+            open_again.release()
+            time.sleep(0.001)
+        assert large.inbox.bytes() == 0, "it is not there yet"
+        open_again.release(size)
+        assert small.take() == 5
+        wait_for(lambda: large.inbox.bytes() == size)
+        assert not sending()
+    ends.close()
 
 
 def test_large_rows_are_asked_for_and_take_turns(ends: Ends) -> None:
@@ -231,10 +204,6 @@ def test_who_does_not_know_the_secret_is_not_heard(ends: Ends) -> None:
     wait_for(lambda: ends.refused() == before + 2)
     channel.put(5)
     assert channel.take() == 5
-
-
-def one_way(body: bytes) -> bytes:
-    return struct.pack(">qbi", 13 + len(body), 9, len(body)) + body
 
 
 @pytest.mark.parametrize(
@@ -300,15 +269,15 @@ def test_wrong_messages_of_who_knows_the_secret_close_its_connection_only(
 @pytest.mark.parametrize(
     "said",
     [
-        [struct.pack(">biqii", ROW, 1, 0, 1, 16) + bytes(16)] * 2,
-        [struct.pack(">biqii", ROW, 1, 1, 1, 16) + bytes(16)],
-        [struct.pack(">biqii", ROW, 1, 0, 1, 1 << 30) + bytes(16)],
-        [struct.pack(">biqii", ROW, 1, 0, 1 << 20, 16) + bytes(16)],
-        [struct.pack(">biqii", ROW, 1, 0, 1, 16) + bytes(24)],
-        [struct.pack(">biq", MORE, 1, 0) + bytes(16)],
-        [struct.pack(">bii", ASK, 1, 16)],
-        [struct.pack(">bi", WATCH, 1)] * 2,
-        [struct.pack(">biqii", ROW, 1, 0, 1, 32) + bytes(16), struct.pack(">biq", END, 1, 1)],
+        [struct.pack(">biqii", ROW, 2, 0, 1, 16) + bytes(16)] * 2,
+        [struct.pack(">biqii", ROW, 2, 1, 1, 16) + bytes(16)],
+        [struct.pack(">biqii", ROW, 2, 0, 1, 1 << 30) + bytes(16)],
+        [struct.pack(">biqii", ROW, 2, 0, 1 << 20, 16) + bytes(16)],
+        [struct.pack(">biqii", ROW, 2, 0, 1, 16) + bytes(24)],
+        [struct.pack(">biq", MORE, 2, 0) + bytes(16)],
+        [struct.pack(">bii", ASK, 2, 16)],
+        [struct.pack(">bi", WATCH, 2)] * 2,
+        [struct.pack(">biqii", ROW, 2, 0, 1, 32) + bytes(16), struct.pack(">biq", END, 2, 1)],
     ],
     ids=["replayed", "skipped", "no room", "fields", "too much", "more", "asked", "watched", "end"],
 )

@@ -23,7 +23,7 @@ public final class Sender {
   }
 
   /** A channel that has rows, and so much beyond its room, wants to have that much more. */
-  boolean mayWait(long beyond, long more) {
+  public boolean mayWait(long beyond, long more) {
     return beyond + more <= aheadBytes - ahead.get() && take(more);
   }
 
@@ -36,7 +36,7 @@ public final class Sender {
     return true;
   }
 
-  void giveBack(long some) {
+  public void giveBack(long some) {
     ahead.addAndGet(-some);
     memory.giveBack(some);
   }

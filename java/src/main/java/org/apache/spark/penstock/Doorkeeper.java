@@ -15,6 +15,7 @@ import org.apache.spark.network.client.TransportClient;
 import org.apache.spark.network.server.RpcHandler;
 import org.apache.spark.network.server.StreamManager;
 import org.apache.spark.network.server.TransportServerBootstrap;
+import org.apache.spark.network.util.TransportFrameDecoder;
 
 /**
  * In front of Spark's authentication: whoever does anything but prove that it knows the secret, soon and in few bytes, is cut
@@ -23,7 +24,9 @@ import org.apache.spark.network.server.TransportServerBootstrap;
 final class Doorkeeper implements TransportServerBootstrap {
   private static final AttributeKey<AtomicInteger> DOOR = AttributeKey.valueOf("penstock.door");
   private static final String LIMIT = "penstockLimit";
+  private static final String TOO_EARLY = "more than one message at a time before it proved who it is";
   private static final int MOST_BYTES = 1 << 16;
+  private static final int LENGTH_BYTES = 8;
   private static final long MOST_MS = TimeUnit.SECONDS.toMillis(20);
   private static final int MOST_AT_THE_DOOR = 128;
 
@@ -37,10 +40,19 @@ final class Doorkeeper implements TransportServerBootstrap {
     }
   }
 
-  /** From now on more than a few bytes may come. */
+  /** Whoever is called has to prove who it is, too. */
+  static void atCalled(Channel connection) {
+    connection.pipeline().addBefore(TransportFrameDecoder.HANDLER_NAME, LIMIT, new Limit());
+  }
+
+  /** In the connection's thread: it has proved who it is, and from now on more than a few bytes may come. */
   static void letIn(Channel connection) {
     leaveDoor(connection);
-    connection.pipeline().remove(LIMIT);
+    Limit limit = (Limit) connection.pipeline().remove(LIMIT);
+    if (limit.isInsideMessage()) {
+      refuse(connection, TOO_EARLY);
+      throw new Violation(TOO_EARLY);
+    }
   }
 
   private static void leaveDoor(Channel connection) {
@@ -50,8 +62,9 @@ final class Doorkeeper implements TransportServerBootstrap {
     }
   }
 
-  private static boolean isInside(Channel connection) {
-    return connection.attr(DOOR).get() == null;
+  /** Whether it has called and was not let in. */
+  static boolean isAtTheDoor(Channel connection) {
+    return connection.attr(DOOR).get() != null;
   }
 
   @Override
@@ -64,7 +77,7 @@ final class Doorkeeper implements TransportServerBootstrap {
     connection.closeFuture().addListener(closed -> leaveDoor(connection));
     connection.eventLoop().schedule(
         () -> {
-          if (!isInside(connection)) {
+          if (isAtTheDoor(connection)) {
             refuse(connection, "it did not prove in time who it is");
           }
         },
@@ -73,19 +86,47 @@ final class Doorkeeper implements TransportServerBootstrap {
     return new Door(connection, authentication);
   }
 
-  /** Counts what comes before anything is decoded. */
+  /**
+   * Looks at what comes before anything is decoded: little, and one message at a time, each of which is answered. Whoever is in
+   * between could otherwise put something behind the last word of a proof, in the clear, and it would be taken for what
+   * comes encrypted after it.
+   */
   private static final class Limit extends ChannelInboundHandlerAdapter {
     private int bytes;
+    private long length; // of the present message, as far as it is known: it stands in its first bytes, and counts them
+    private long cameBytes; // of it
 
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
-      bytes += ((ByteBuf) message).readableBytes();
+      ByteBuf in = (ByteBuf) message;
+      bytes += in.readableBytes();
       if (bytes > MOST_BYTES) {
-        ((ByteBuf) message).release();
+        in.release();
         refuse(context.channel(), "too much before it proved who it is");
+      } else if (goesBeyond(in)) {
+        in.release();
+        refuse(context.channel(), TOO_EARLY);
       } else {
-        context.fireChannelRead(message);
+        context.fireChannelRead(in);
       }
+    }
+
+    private boolean goesBeyond(ByteBuf in) {
+      int at = in.readerIndex();
+      for (; cameBytes < LENGTH_BYTES && at < in.writerIndex(); cameBytes++) {
+        length = length << Byte.SIZE | in.getUnsignedByte(at++);
+      }
+      cameBytes += in.writerIndex() - at;
+      boolean beyond = cameBytes >= LENGTH_BYTES && cameBytes > length;
+      if (cameBytes >= LENGTH_BYTES && cameBytes == length) {
+        cameBytes = 0;
+        length = 0;
+      }
+      return beyond;
+    }
+
+    boolean isInsideMessage() {
+      return cameBytes > 0;
     }
   }
 
@@ -119,10 +160,10 @@ final class Doorkeeper implements TransportServerBootstrap {
 
     @Override
     public void receive(TransportClient client, ByteBuffer message) {
-      if (isInside(connection)) {
-        authentication.receive(client, message);
-      } else {
+      if (isAtTheDoor(connection)) {
         refuse(connection, "a message before it proved who it is");
+      } else {
+        authentication.receive(client, message);
       }
     }
 

@@ -7,6 +7,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.ShuffleLocationResponse;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
+import org.apache.spark.TaskContext$;
 import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
@@ -19,6 +20,8 @@ import org.apache.spark.util.TaskCompletionListener;
 import org.penstock.bridge.Inbox;
 import org.penstock.bridge.Sender;
 import org.penstock.bridge.ShuffleMemory;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.Option;
 import scala.Product2;
 import scala.Tuple2;
@@ -33,11 +36,16 @@ import scala.collection.Iterator;
  */
 public class HandoverShuffleManager extends StreamingShuffleManager {
   static final int ROOM_BYTES = 1 << 18; // before each reader; little, so that back-pressure comes early
-  private static final int AHEAD_BYTES = 1 << 17; // of a writer beyond that, so that one slow reader does not stop it at once
+  static final int AHEAD_BYTES = 1 << 17; // of a writer beyond that, so that one slow reader does not stop it at once
   private static final int BYTES_OF_OTHERS = 64; // rows of whatever is not a row of Spark SQL
   private static final int LOOKS = 50;
+  private static final int NO_SHUFFLE = -1;
+
+  private static final Logger LOG = LoggerFactory.getLogger(HandoverShuffleManager.class);
 
   private final ConcurrentHashMap<Integer, Handover> shuffles = new ConcurrentHashMap<>();
+  private boolean tried;
+  private String problem;
 
   /** One shuffle of one batch. */
   private final class Handover {
@@ -137,7 +145,48 @@ public class HandoverShuffleManager extends StreamingShuffleManager {
 
   /** Null: Spark's own. */
   Way way(ShuffleHandle handle) {
-    return isOneProcess() ? new HandedOver() : null;
+    return isOneProcess() && problem() == null ? new HandedOver() : null;
+  }
+
+  /** Why nothing can go over this shuffle, so that it is Spark's own; null if it can. */
+  final synchronized String problem() {
+    if (!tried) {
+      setProblem(found());
+    }
+    return problem;
+  }
+
+  final synchronized void setProblem(String why) {
+    tried = true;
+    problem = why;
+    if (why != null) {
+      LOG.error("Penstock's shuffle cannot be used, Spark's own is: {}", why);
+    }
+  }
+
+  /** What is found wrong when it is tried for the first time. */
+  String found() {
+    return trial();
+  }
+
+  /** One row is handed over, and what a task asks of Spark around that is asked: it is there and works. */
+  public static String trial() {
+    try {
+      TaskWatch watch = new TaskWatch(TaskContext$.MODULE$.empty());
+      watch.check();
+      UnsafeRow row = new UnsafeRow(0);
+      row.pointTo(new byte[0], 0);
+      Inbox<Object> inbox = new Inbox<>(1, ROOM_BYTES);
+      inbox.channel(Sender.counted()).put(new Tuple2<>(0, row.copy()), row.getSizeInBytes(), 0);
+      new InboxReader<>(inbox, watch).next();
+      known(NO_SHUFFLE);
+      PartitionWriter.status(new long[1], 0);
+      return null;
+    } catch (InterruptedException cancelled) {
+      throw TaskWatch.cancelled(cancelled);
+    } catch (RuntimeException | LinkageError wrong) {
+      return "rows cannot be handed over inside the process: " + wrong;
+    }
   }
 
   @Override

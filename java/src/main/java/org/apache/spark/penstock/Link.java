@@ -2,9 +2,9 @@ package org.apache.spark.penstock;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
+import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelFutureListener;
-import io.netty.channel.ChannelHandlerContext;
-import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.ChannelPromise;
 import io.netty.handler.flush.FlushConsolidationHandler;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
@@ -28,8 +28,7 @@ final class Link {
   private final Channel connection;
   private final Map<Integer, Incoming> incoming = new ConcurrentHashMap<>();
   private final Map<Integer, Outgoing> outgoing = new ConcurrentHashMap<>();
-  private final AtomicInteger lastOpened = new AtomicInteger();
-  private final Object writable = new Object();
+  private final AtomicInteger lastOpened; // who called has odd ones, the other even: what one says is nothing that it may hear
   private final Set<Incoming> watched = new HashSet<>(); // of the connection's thread
   private ScheduledFuture<?> telling;
   private int lastOfPeer;
@@ -40,17 +39,9 @@ final class Link {
     this.peer = peer;
     this.theyCalled = theyCalled;
     this.connection = connection;
-    connection.pipeline().addLast(new FlushConsolidationHandler(FLUSHED_AFTER, true), new Writability());
-  }
-
-  private final class Writability extends ChannelInboundHandlerAdapter {
-    @Override
-    public void channelWritabilityChanged(ChannelHandlerContext context) {
-      synchronized (writable) {
-        writable.notifyAll();
-      }
-      context.fireChannelWritabilityChanged();
-    }
+    this.lastOpened = new AtomicInteger(theyCalled ? 0 : -1);
+    this.lastOfPeer = theyCalled ? -1 : 0;
+    connection.pipeline().addLast(new FlushConsolidationHandler(FLUSHED_AFTER, true));
   }
 
   String peer() {
@@ -75,7 +66,7 @@ final class Link {
       int shuffle, long map, int reader, Inbox.Channel<Object> inbox, int roomBytes, TaskWatch watch) {
     Incoming channel;
     synchronized (lastOpened) { // readers of several tasks open channels, which must arrive in their order
-      int id = lastOpened.incrementAndGet();
+      int id = lastOpened.addAndGet(2);
       channel = new Incoming(this, id, shuffle, inbox, roomBytes, links.largeRows(), watch);
       incoming.put(id, channel);
       ByteBuf frame = frame(Frames.OPEN, id, 4 + 8 + 4 + 4);
@@ -116,7 +107,7 @@ final class Link {
 
   /** Messages may still be under way to a channel that is over; to one that never was there are none. */
   private static boolean isKnown(Object channel, int id, int last, ByteBuffer frame) {
-    if (id <= 0 || id > last) {
+    if (id <= 0 || id > last || (last - id) % 2 != 0) {
       throw new Violation("a message for channel " + id + ", which was never opened");
     }
     if (channel == null) {
@@ -126,8 +117,8 @@ final class Link {
   }
 
   private void opened(int id, int shuffle, long map, int reader, int roomBytes) {
-    if (id != lastOfPeer + 1 || roomBytes <= 0) {
-      throw new Violation("channel " + id + " opened where " + (lastOfPeer + 1) + " is next");
+    if (id != lastOfPeer + 2 || roomBytes <= 0) {
+      throw new Violation("channel " + id + " opened where " + (lastOfPeer + 2) + " is next");
     }
     lastOfPeer = id;
     Outlet outlet = links.outlet(shuffle, map, reader);
@@ -135,7 +126,7 @@ final class Link {
       send(frame(Frames.BROKEN, id, 0));
       return;
     }
-    Outgoing channel = new Outgoing(this, id, roomBytes);
+    Outgoing channel = new Outgoing(this, id, roomBytes, outlet.sender());
     outgoing.put(id, channel);
     outlet.attach(channel);
   }
@@ -174,29 +165,20 @@ final class Link {
    * Messages leave in the order of the calls, whichever threads they come from: those of the connection's own thread queue up
    * like all others, which Netty by itself would let pass.
    */
-  void send(ByteBuf frame) {
+  ChannelFuture send(ByteBuf frame) {
+    ChannelPromise sent = connection.newPromise();
+    sent.addListener(ChannelFutureListener.CLOSE_ON_FAILURE);
     if (connection.eventLoop().inEventLoop()) {
-      connection.eventLoop().execute(() -> write(frame));
+      connection.eventLoop().execute(() -> connection.writeAndFlush(frame, sent));
     } else {
-      write(frame);
+      connection.writeAndFlush(frame, sent);
     }
+    return sent;
   }
 
-  private void write(ByteBuf frame) {
-    connection.writeAndFlush(frame).addListener(ChannelFutureListener.CLOSE_ON_FAILURE);
-  }
-
-  /** Whether little enough waits to be sent; a lost connection takes everything. */
-  boolean awaitWritable(long timeoutMs) throws InterruptedException {
-    if (connection.isWritable() || lost) {
-      return true;
-    }
-    synchronized (writable) {
-      if (!connection.isWritable() && !lost) {
-        writable.wait(timeoutMs);
-      }
-    }
-    return connection.isWritable() || lost;
+  /** Whether so much waits to be sent that whoever sends should wait. */
+  boolean isCongested() {
+    return !connection.isWritable() && !lost;
   }
 
   private String lostWords() {
@@ -210,9 +192,6 @@ final class Link {
   /** The connection is gone: nobody on it can go on. */
   void lost() {
     lost = true;
-    synchronized (writable) {
-      writable.notifyAll();
-    }
     incoming.values().forEach(channel -> channel.fail(lostWords()));
     outgoing.values().forEach(channel -> channel.fail(lostWords()));
     incoming.clear();

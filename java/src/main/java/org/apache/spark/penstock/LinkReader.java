@@ -13,7 +13,6 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.util.TaskCompletionListener;
 import org.penstock.bridge.Inbox;
 import org.penstock.bridge.Sender;
-import org.penstock.bridge.ShuffleMemory;
 import scala.Option;
 import scala.Tuple2;
 import scala.jdk.javaapi.CollectionConverters;
@@ -30,7 +29,6 @@ final class LinkReader<K, C> extends InboxReader<K, C> {
   private final int writers;
   private final Inbox<Object> inbox;
   private final TaskWatch watch;
-  private final ShuffleMemory.Share memory;
   private final List<Incoming> incoming = new CopyOnWriteArrayList<>();
   private volatile boolean over;
 
@@ -47,7 +45,7 @@ final class LinkReader<K, C> extends InboxReader<K, C> {
     this.writers = writers;
     this.inbox = inbox;
     this.watch = watch;
-    this.memory = links.share(shuffle);
+    links.share(shuffle);
     context.addTaskCompletionListener((TaskCompletionListener) done -> {
       over = true;
       incoming.forEach(Incoming::close);
@@ -94,7 +92,7 @@ final class LinkReader<K, C> extends InboxReader<K, C> {
       if (outlet == null) {
         watch.fail("a task of this executor that sends here has failed");
       } else {
-        outlet.attach(new Outlet.InProcess(inbox.channel(new Sender(memory, 0))));
+        outlet.attach(new Outlet.InProcess(inbox.channel(outlet.sender())));
       }
       return;
     }

@@ -2,6 +2,7 @@ package org.apache.spark.penstock;
 
 import java.io.IOException;
 import java.util.function.Consumer;
+import org.apache.spark.SSLOptions;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
@@ -15,8 +16,6 @@ import org.apache.spark.shuffle.ShuffleWriter;
 import org.apache.spark.shuffle.streaming.StreamingShuffleHandle;
 import org.apache.spark.sql.execution.UnsafeRowSerializer;
 import org.penstock.bridge.Inbox;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /**
@@ -30,7 +29,6 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
   /** Where every executor listens: its own address unless this says another, as 0.0.0.0 behind a translation of addresses. */
   static final String ADDRESS = "spark.penstock.shuffle.address";
 
-  private static final Logger LOG = LoggerFactory.getLogger(LinkShuffleManager.class);
   private static final String LARGE_ROWS_DEFAULT = "128m";
   private static final int THREADS = 2;
   private static final String LOOPBACK = "127.0.0.1";
@@ -38,8 +36,6 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
   private static volatile Consumer<String> whenUnable = why -> {};
 
   private Links links;
-  private boolean tried;
-  private String problem;
 
   /** A shuffle that goes over our connections. */
   private static final class Handle<K, V, C> extends StreamingShuffleHandle<K, V, C> {
@@ -60,11 +56,10 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
     return new Handle<>(shuffle, dependency);
   }
 
-  /** In the driver: why shuffles between executors are Spark's own although ours is chosen; null if they are not. */
+  /** In the driver: why shuffles are Spark's own although ours is chosen; null if they are not. */
   public static String fallback() {
     SparkEnv env = SparkEnv.get();
-    boolean isOurs = env.pipelinedShuffleManager() instanceof LinkShuffleManager && !isOneProcess(env.conf());
-    return isOurs ? ((LinkShuffleManager) env.pipelinedShuffleManager()).problem() : null;
+    return env.pipelinedShuffleManager() instanceof LinkShuffleManager ours ? ours.problem() : null;
   }
 
   private static boolean isOneProcess(SparkConf conf) {
@@ -72,26 +67,15 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
     return master.startsWith("local") && !master.startsWith("local-cluster");
   }
 
-  /** Why nothing can go over our connections; null if it can. */
-  private synchronized String problem() {
-    if (!tried) {
-      setProblem(trial());
-    }
-    return problem;
+  @Override
+  String found() {
+    return isOneProcess(SparkEnv.get().conf()) ? super.found() : trial();
   }
 
   /** In the driver: an executor cannot take part, so the next shuffles are Spark's own. Its task fails with the same words. */
   public static void giveUp(String why) {
     if (SparkEnv.get().pipelinedShuffleManager() instanceof LinkShuffleManager ours && ours.problem() == null) {
       ours.setProblem(why);
-    }
-  }
-
-  private synchronized void setProblem(String why) {
-    tried = true;
-    problem = why;
-    if (why != null) {
-      LOG.error("Penstock's shuffle between executors cannot be used, Spark's own is: {}", why);
     }
   }
 
@@ -120,10 +104,22 @@ public final class LinkShuffleManager extends HandoverShuffleManager {
   /** Spark's settings for connections: encryption, TLS and timeouts are as they are for Spark's own. */
   public static TransportConf transportConf() {
     SparkEnv env = SparkEnv.get();
-    // Connections outlive batches: without it one to a host that vanished would stay for ever.
-    SparkConf conf = env.conf().clone().setIfMissing("spark.links.io.enableTcpKeepAlive", "true");
-    return SparkTransportConf.fromSparkConf(
-        conf, "links", THREADS, Option.empty(), Option.apply(env.securityManager().getRpcSSLOptions()));
+    return transportConf(env.conf(), Option.apply(env.securityManager().getRpcSSLOptions()));
+  }
+
+  public static TransportConf transportConf(SparkConf sparks, Option<SSLOptions> tls) {
+    SparkConf conf = sparks.clone()
+        // Connections outlive batches: without it one to a host that vanished would stay for ever.
+        .setIfMissing("spark.links.io.enableTcpKeepAlive", "true")
+        // Whoever is in between can flip bits of what is encrypted as Spark does it by itself, by AES/CTR (SPARK-47172).
+        .setIfMissing("spark.network.crypto.cipher", "AES/GCM/NoPadding")
+        // Or refuse the proof in the name of the other side, so that they agree on one without encryption.
+        .set("spark.network.crypto.saslFallback", "false");
+    // As Spark encrypts by SASL it loses what does not fit into a socket at once, and drops silently what was changed.
+    if (conf.getBoolean("spark.authenticate.enableSaslEncryption", false)) {
+      conf.set("spark.network.crypto.enabled", "true");
+    }
+    return SparkTransportConf.fromSparkConf(conf, "links", THREADS, Option.empty(), tls);
   }
 
   /** The connections of this executor. */

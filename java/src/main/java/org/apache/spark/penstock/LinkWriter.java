@@ -6,6 +6,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.shuffle.streaming.StreamingShuffleHandle;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.util.TaskCompletionListener;
+import org.penstock.bridge.Sender;
 import scala.Product2;
 import scala.collection.Iterator;
 
@@ -18,12 +19,14 @@ final class LinkWriter<K, V> extends PartitionWriter<K, V> {
     super(handle, mapId);
     this.watch = new TaskWatch(context);
     int shuffle = handle.shuffleId();
-    this.outlets = links.register(shuffle, mapId, handle.dependency().partitioner().numPartitions());
+    Sender sender = new Sender(links.share(shuffle), HandoverShuffleManager.AHEAD_BYTES);
+    this.outlets = links.register(shuffle, mapId, handle.dependency().partitioner().numPartitions(), sender);
     context.addTaskCompletionListener((TaskCompletionListener) done -> {
       links.unregister(shuffle, mapId);
       for (Outlet outlet : outlets) {
         outlet.close();
       }
+      links.giveBackShare(shuffle);
     });
     Handovers.writes(context, outlets.length, partition -> outlets[partition].load());
     SparkEnv env = SparkEnv.get();

@@ -24,6 +24,7 @@ import org.apache.spark.network.server.StreamManager;
 import org.apache.spark.network.server.TransportServer;
 import org.apache.spark.network.util.TransportConf;
 import org.penstock.bridge.LargeRows;
+import org.penstock.bridge.Sender;
 import org.penstock.bridge.ShuffleMemory;
 
 /**
@@ -40,7 +41,7 @@ public final class Links implements AutoCloseable {
 
   private record Writer(int shuffle, long map) {}
 
-  private record Shared(ShuffleMemory.Share memory, int readers) {}
+  private record Shared(ShuffleMemory.Share memory, int tasks) {}
 
   private final String name;
   private final String host;
@@ -60,7 +61,8 @@ public final class Links implements AutoCloseable {
     this.host = host;
     this.largeRows = new LargeRows(largeBytes);
     this.context = new TransportContext(conf, new Receiver());
-    this.clients = context.createClientFactory(List.of(new AuthClientBootstrap(conf, "penstock", secrets)));
+    this.clients = context.createClientFactory(List.of(
+        (client, connection) -> Doorkeeper.atCalled(connection), new AuthClientBootstrap(conf, "penstock", secrets)));
     this.server = listening(listensAt, conf, secrets);
   }
 
@@ -93,10 +95,10 @@ public final class Links implements AutoCloseable {
   }
 
   /** A writer of this executor can be asked for its rows. */
-  public Outlet[] register(int shuffle, long map, int readers) {
+  public Outlet[] register(int shuffle, long map, int readers, Sender sender) {
     Outlet[] outlets = new Outlet[readers];
     for (int reader = 0; reader < readers; reader++) {
-      outlets[reader] = new Outlet();
+      outlets[reader] = new Outlet(sender);
     }
     writers.put(new Writer(shuffle, map), outlets);
     return outlets;
@@ -106,18 +108,18 @@ public final class Links implements AutoCloseable {
     writers.remove(new Writer(shuffle, map));
   }
 
-  /** What rows that are handed over to the readers of a shuffle in this executor may hold together. Each gives it back. */
+  /** What rows that wait for the readers of a shuffle may hold together in this executor. Each of its tasks gives it back. */
   ShuffleMemory.Share share(int shuffle) {
     Shared first = new Shared(Handovers.memory().share(), 1);
     return shares
-        .merge(shuffle, first, (known, unused) -> new Shared(known.memory(), known.readers() + 1))
+        .merge(shuffle, first, (known, unused) -> new Shared(known.memory(), known.tasks() + 1))
         .memory();
   }
 
   void giveBackShare(int shuffle) {
     shares.computeIfPresent(shuffle, (id, known) -> {
-      if (known.readers() > 1) {
-        return new Shared(known.memory(), known.readers() - 1);
+      if (known.tasks() > 1) {
+        return new Shared(known.memory(), known.tasks() - 1);
       }
       known.memory().close();
       return null;
@@ -204,6 +206,8 @@ public final class Links implements AutoCloseable {
     try {
       TransportClient client = clients.createUnmanagedClient(itsHost, itsPort);
       connection = client.getChannel();
+      Channel theirs = connection;
+      connection.eventLoop().submit(() -> Doorkeeper.letIn(theirs)).sync();
       Link link = new Link(this, peer, false, connection);
       connection.attr(LINK).set(link);
       ByteBuffer answer = client.sendRpcSync(new Frames.Greeting(name, insists).encoded(), ANSWER_MS);
@@ -258,11 +262,12 @@ public final class Links implements AutoCloseable {
     public void receive(TransportClient client, ByteBuffer message, RpcResponseCallback callback) {
       Channel connection = client.getChannel();
       try {
-        if (connection.attr(LINK).get() != null) {
-          throw new Violation("a second greeting");
+        if (!Doorkeeper.isAtTheDoor(connection)) {
+          throw new Violation("a greeting that nobody waits for");
         }
-        byte answer = greeted(Frames.Greeting.decoded(message), connection);
+        Frames.Greeting greeting = Frames.Greeting.decoded(message);
         Doorkeeper.letIn(connection);
+        byte answer = greeted(greeting, connection);
         callback.onSuccess(ByteBuffer.wrap(new byte[] {answer}));
       } catch (RuntimeException wrong) {
         Doorkeeper.refuse(connection, wrong.getMessage());

@@ -2,6 +2,7 @@ package org.apache.spark.penstock;
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.penstock.bridge.Inbox;
+import org.penstock.bridge.Sender;
 import scala.Tuple2;
 
 /** Where a writer's rows for one reader go: the reader says so when it has started, in this executor or in another. */
@@ -23,8 +24,18 @@ final class Outlet {
     void close();
   }
 
+  private final Sender sender;
   private Sink sink;
   private boolean closed;
+
+  Outlet(Sender sender) {
+    this.sender = sender;
+  }
+
+  /** Its writer, which has one for all that it writes to. */
+  Sender sender() {
+    return sender;
+  }
 
   synchronized void attach(Sink to) {
     if (sink != null) {

@@ -25,8 +25,11 @@ abstract class PartitionWriter<K, V> extends ShuffleWriter<K, V> {
   /** Nobody ever asks Spark where the output of this task is. */
   @Override
   public final Option<MapStatus> stop(boolean success) {
-    return Option.apply(
-        MapStatus$.MODULE$.apply(SparkEnv.get().blockManager().shuffleServerId(), getPartitionLengths(), mapId, 0L));
+    return Option.apply(status(getPartitionLengths(), mapId));
+  }
+
+  static MapStatus status(long[] lengths, long mapId) {
+    return MapStatus$.MODULE$.apply(SparkEnv.get().blockManager().shuffleServerId(), lengths, mapId, 0L);
   }
 
   @Override

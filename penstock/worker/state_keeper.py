@@ -8,6 +8,7 @@ is made of, and removes what no commit needs that is kept; where they are epoch 
 import platform
 import time
 from abc import ABC, abstractmethod
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
 from penstock.epochs.boundary import (
@@ -23,6 +24,7 @@ from penstock.epochs.boundary import (
 from penstock.epochs.errors import LogError, SupersededError
 from penstock.epochs.log import newest_entry
 from penstock.epochs.migration import Adapt, adapter, written_forms
+from penstock.epochs.state import STRETCH
 from penstock.epochs.state_files import (
     restore,
     without_superseded,
@@ -47,7 +49,7 @@ _CHANGES_PER_BASE: Final = 2
 """How many times the room of a base its changes may take."""
 _MOMENT_NS: Final = 5_000_000
 _SLICES: Final = 8
-"""A base of all groups holds a worker up: with so many commits after each other, each has a part of it."""
+"""A base of all groups holds a worker up: with up to so many commits after each other, each has a part."""
 _SEEN_WITHIN_S: Final = 10.0
 _LOOK_AGAIN_S: Final = 0.1
 
@@ -245,9 +247,7 @@ class MarkKeeper(Keeper):
             return [whole]
         is_due = self._changed_bytes > _CHANGES_PER_BASE * self._base_bytes or self._changes >= _MOST_FILES
         if is_due and not self._slices and not self.awaited:
-            groups = [-1 - self._replica, *self._groups]
-            size = -(-len(groups) // _SLICES)
-            self._slices = [groups[first : first + size] for first in range(0, len(groups), size)]
+            self._slices = _slices_of(-1 - self._replica, self._groups)
             self._sliced_bytes = self._changed_bytes = self._changes = 0
         files = [self._write_slice(epoch)] if self._slices else []
         changes = self._write(epoch)
@@ -266,6 +266,18 @@ class MarkKeeper(Keeper):
         if not self._slices:
             self._base_bytes = self._sliced_bytes
         return file
+
+
+def _slices_of(of_replica: int, groups: "Iterable[int]") -> list[list[int]]:
+    """No stretch is in two of them: its keys would have to be hashed to be parted.
+
+    >>> [(part[0], part[-1]) for part in _slices_of(-1, range(1024, 1792))]
+    [(-1, 1279), (1280, 1535), (1536, 1791)]
+    """
+    stretches = [[*some] for _, some in groupby(groups, lambda group: group // STRETCH)] or [[]]
+    size = -(-len(stretches) // _SLICES)
+    slices = [[*chain(*stretches[first : first + size])] for first in range(0, len(stretches), size)]
+    return [[of_replica, *slices[0]], *slices[1:]]
 
 
 class StateKeeper(Keeper):

@@ -68,7 +68,7 @@ def test_what_a_running_flow_listens_on(spark: SparkSession, collector: Collecto
     assert not [pid for pid in workers if by_process.get(pid)]
     beyond = [place for places in by_process.values() for place in places if not LOOPBACK.match(place)]
     assert len(beyond) == senders
-    if is_one_process(spark.sparkContext.master):
+    if is_one_process(spark.sparkContext.master or ""):
         opened = {place for places in by_process.values() for place in places}
         assert opened.difference(*before.values()) == set(beyond)
 

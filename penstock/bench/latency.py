@@ -75,7 +75,7 @@ def task_and_sink(seconds: float, warm_up_s: float) -> LatencySummary | None:
 
 
 def measured(flow: penstock.Flow, ledger: Ledger, seconds: float, warm_up_s: float) -> LatencySummary | None:
-    """Run a flow of one source to its end; the latency after the warm-up, losses and duplicates of all."""
+    """Run a flow of single replicas to its end; the latency after the warm-up, and what is wrong of all."""
     penstock.run(flow).await_termination(seconds + 60)
     entries = arrivals(ledger)
     if not len(entries):
@@ -85,7 +85,11 @@ def measured(flow: penstock.Flow, ledger: Ledger, seconds: float, warm_up_s: flo
     lost = entries.lost({0: round(RATE_PER_S * seconds)})
     lag_ms = kept.mark.astype(float) * 1e-6
     return LatencySummary.of(
-        kept.latency_ms(), lost=lost, duplicated=entries.duplicated(), source_lag_ms=lag_ms
+        kept.latency_ms(),
+        lost=lost,
+        duplicated=entries.duplicated(),
+        reordered=entries.reordered(),
+        source_lag_ms=lag_ms,
     )
 
 
@@ -138,5 +142,6 @@ def summarise(turns: dict[str, list[LatencySummary | None]]) -> Result:
         Check("valid run: worst source lag p99, ms", max(lags, default=None), "<=", VALID_LAG_MS),
         Check("items lost", sum(turn.lost for turn in own), "==", 0),
         Check("items duplicated", sum(turn.duplicated for turn in own), "==", 0),
+        Check("items reordered", sum(turn.reordered for turn in own), "==", 0),
     ]
     return Result("latency", figures, checks)

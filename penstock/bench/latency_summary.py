@@ -21,6 +21,7 @@ class LatencySummary:
     max_ms: float
     lost: int
     duplicated: int
+    reordered: int
     source_lag_p99_ms: float | None
 
     @classmethod
@@ -30,6 +31,7 @@ class LatencySummary:
         *,
         lost: int,
         duplicated: int,
+        reordered: int = 0,
         source_lag_ms: NDArray[numpy.float64] | None = None,
     ) -> "LatencySummary | None":
         """None if nothing arrived."""
@@ -38,7 +40,7 @@ class LatencySummary:
         p50, p95, p99, most = (float(value) for value in numpy.percentile(latency_ms, [50, 95, 99, 100]))
         lag = None if source_lag_ms is None else float(numpy.percentile(source_lag_ms, 99))
         mean = float(latency_ms.mean())
-        return cls(len(latency_ms), mean, p50, p95, p99, most, lost, duplicated, lag)
+        return cls(len(latency_ms), mean, p50, p95, p99, most, lost, duplicated, reordered, lag)
 
 
 def middle_mean_ms(turns: Sequence[LatencySummary | None]) -> float | None:

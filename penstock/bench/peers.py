@@ -94,6 +94,7 @@ class Turn:
     lag_p99_ms: float
     lost: int
     duplicated: int
+    reordered: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ def turn(entries: Entries, spent: Spent | None, sent: int | None, length: Length
         lag_p99_ms=float(numpy.percentile(kept.mark, 99)) * 1e-6,
         lost=entries.lost(None if sent is None else {0: sent}),
         duplicated=entries.duplicated(),
+        reordered=entries.reordered(),
     )
 
 
@@ -328,6 +330,7 @@ def summarise(measured: Measured, length: Length) -> Result:
         Check("valid run: lowest share of a rate kept", min(shares, default=None), ">=", KEPT_SHARE),
         Check("items lost", sum(one.lost for one in own) if own else None, "==", 0),
         Check("items duplicated", sum(one.duplicated for one in own) if own else None, "==", 0),
+        Check("items reordered", sum(one.reordered for one in own) if own else None, "==", 0),
     ]
     return Result("peers", figures, checks)
 

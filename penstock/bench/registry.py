@@ -15,6 +15,7 @@ BENCHES = {
     "idle": "penstock.bench.idle",
     "overhead": "penstock.bench.overhead",
     "switch": "penstock.bench.switch",
+    "backlog": "penstock.bench.backlog",
     "boundary": "penstock.bench.boundary",
     "shuffle": "penstock.bench.shuffle",
     "commits": "penstock.bench.commits",

@@ -134,7 +134,7 @@ def summarise(taken: Taken) -> Result:
         Check("boundary gap / Spark's own", against("boundary_gap_ms"), "<=", 1.0),
         Check("valid run: lowest rate kept, items/s", min(kept), ">=", KEPT_SHARE * CPU_RATE_PER_S),
         Check("valid run: worst source lag p99, ms", max(lags, default=None), "<=", VALID_LAG_MS),
-        Check("items lost or duplicated", wrong, "==", 0),
+        Check("items lost, duplicated or reordered", wrong, "==", 0),
     ]
     return Result("shuffle", figures, checks)
 

@@ -15,6 +15,7 @@ import penstock
 from penstock.bench import boundary, latency, throughput
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Effort
+from penstock.bench.in_order import in_order
 from penstock.bench.own_session import ANSWER
 from penstock.bench.sparks_own import Turn, ran
 from penstock.bench.windows import arrived, window
@@ -45,7 +46,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """CPU of the JVM and items of a window, and the items that were lost or doubled in all."""
+    """CPU of the JVM and items of a window, and the items that were lost, doubled or reordered in all."""
 
     cpu_us_per_item: float | None
     items_per_s: float
@@ -85,18 +86,22 @@ class Contestant:
 
     def cpu(self, effort: Effort) -> Cost:
         """CPU of the JVM for an item that travels at once over two hops."""
-        with _running(throughput.flow(CPU_RATE_PER_S), effort) as job:
-            items, cpu_s, began_s = arrived(job), steady_cpu_of([self._pid]), time.monotonic()
-            time.sleep(_lengths(effort)[1])
-            seconds = time.monotonic() - began_s
-            cpu_s, items = steady_cpu_of([self._pid]) - cpu_s, arrived(job) - items
-        return Cost(cpu_s * 1e6 / items if items else None, items / seconds, _wrong(job))
+        with in_order() as sink:
+            with _running(throughput.flow(CPU_RATE_PER_S, sink), effort) as job:
+                items, cpu_s, began_s = arrived(job), steady_cpu_of([self._pid]), time.monotonic()
+                time.sleep(_lengths(effort)[1])
+                seconds = time.monotonic() - began_s
+                cpu_s, items = steady_cpu_of([self._pid]) - cpu_s, arrived(job) - items
+            wrong = sink.wrong(job, "items", "drop")
+        return Cost(cpu_s * 1e6 / items if items else None, items / seconds, wrong)
 
     def throughput(self, effort: Effort) -> Cost:
         """Items that pass one trivial task at once, as many as it can take."""
-        with _running(throughput.flow(throughput.OFFERED_PER_S), effort) as job:
-            seen = window(job, _lengths(effort)[1])
-        return Cost(seen.cpu_us_per_item, seen.items_per_s, _wrong(job))
+        with in_order() as sink:
+            with _running(throughput.flow(throughput.OFFERED_PER_S, sink), effort) as job:
+                seen = window(job, _lengths(effort)[1])
+            wrong = sink.wrong(job, "items", "drop")
+        return Cost(seen.cpu_us_per_item, seen.items_per_s, wrong)
 
     def hop(self, effort: Effort) -> Hop:
         """One hop with a Python stage behind it."""
@@ -104,7 +109,8 @@ class Contestant:
         found = latency.hops(1, length.turn_s, length.warm_up_s)
         if found is None:
             return Hop(None)
-        return Hop(found.mean_ms, found.source_lag_p99_ms, found.lost + found.duplicated)
+        wrong = found.lost + found.duplicated + found.reordered
+        return Hop(found.mean_ms, found.source_lag_p99_ms, wrong)
 
     def jvm_hop(self, effort: Effort) -> Hop:
         """One hop between two operators in the JVM."""
@@ -166,11 +172,6 @@ def _running(flow: penstock.Flow, effort: Effort) -> "Iterator[Job]":
         yield job
     finally:
         job.stop()
-
-
-def _wrong(job: "Job") -> int:
-    tasks = job.metrics().tasks
-    return abs(tasks["items"].items_in - tasks["drop"].items_in)
 
 
 def _wide() -> penstock.Flow:

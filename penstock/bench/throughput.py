@@ -2,12 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import penstock
 from penstock.bench.baselines import bench_session
 from penstock.bench.harness import Check, Effort, Result, median, ratio
+from penstock.bench.in_order import InOrder, in_order
 from penstock.bench.windows import Window, lifetimes_in_turn
 
 ENOUGH_PER_S = 500_000.0
@@ -40,12 +42,12 @@ def drop(item: Any) -> None:
     """The trivial sink."""
 
 
-def flow(rate_per_s: float, *, in_batches: bool = False) -> penstock.Flow:
+def flow(rate_per_s: float, sink: Any = drop, *, in_batches: bool = False) -> penstock.Flow:
     """source -> same -> drop."""
     chosen = penstock.Flow("trivial")
     items = chosen.source(penstock.paced(made, rate_per_s), name="items")
     task = items.map_batches(same_of_all, name="same") if in_batches else items.map(same, name="same")
-    task.sink(drop, name="drop")
+    task.sink(sink, name="drop")
     return chosen
 
 
@@ -55,39 +57,39 @@ async def wait(item: Any) -> Any:
     return item
 
 
-def awaiting_flow(rate_per_s: float) -> penstock.Flow:
+def awaiting_flow(rate_per_s: float, sink: Any = drop) -> penstock.Flow:
     """source -> wait -> drop, in envelopes of 20 ms."""
     chosen = penstock.Flow("awaiting")
     items = chosen.source(penstock.paced(made, rate_per_s), name="items").batched("20 ms")
-    items.map(wait, name="wait", concurrency=CALLS).batched("20 ms").sink(drop, name="drop")
+    items.map(wait, name="wait", concurrency=CALLS).batched("20 ms").sink(sink, name="drop")
     return chosen
 
 
 def bench(effort: Effort) -> Result:
     """Three jobs, one after the other; the lifetime of envelopes of the first changes while it runs."""
     bench_session(SLOTS)
-    windows, lost = _taken(flow(OFFERED_PER_S), LIFETIMES, effort)
-    batches, lost_of_batches = _taken(
-        flow(OFFERED_PER_S, in_batches=True), {"batches": LIFETIMES["after_20_ms"]}, effort
+    windows, wrong = _taken(flow, LIFETIMES, effort)
+    batches, wrong_in_batches = _taken(
+        partial(flow, in_batches=True), {"batches": LIFETIMES["after_20_ms"]}, effort
     )
-    calls, lost_of_calls = _taken(awaiting_flow(OFFERED_PER_S), {"awaited": LIFETIMES["after_20_ms"]}, effort)
-    return summarise({**windows, **batches, **calls}, lost + lost_of_batches + lost_of_calls)
+    calls, wrong_of_calls = _taken(awaiting_flow, {"awaited": LIFETIMES["after_20_ms"]}, effort)
+    return summarise({**windows, **batches, **calls}, wrong + wrong_in_batches + wrong_of_calls)
 
 
 def _taken(
-    chosen: penstock.Flow, lifetimes: Mapping[str, str], effort: Effort
+    flow_into: Callable[[float, InOrder], penstock.Flow], lifetimes: Mapping[str, str], effort: Effort
 ) -> tuple[dict[str, list[Window]], int]:
-    """The windows of a job, and how many items it lost."""
+    """The windows of a job, and how many items were lost, doubled or reordered."""
     turns, settle_s, window_s = (1, 4.0, 8.0) if effort is Effort.QUICK else (3, 8.0, 15.0)
-    job = penstock.run(chosen)
-    time.sleep(settle_s)
-    windows = lifetimes_in_turn(job, lifetimes, turns=turns, settle_s=settle_s, window_s=window_s)
-    job.stop()
-    tasks = job.metrics().tasks
-    return windows, abs(tasks["items"].items_in - tasks["drop"].items_in)
+    with in_order() as sink:
+        job = penstock.run(flow_into(OFFERED_PER_S, sink))
+        time.sleep(settle_s)
+        windows = lifetimes_in_turn(job, lifetimes, turns=turns, settle_s=settle_s, window_s=window_s)
+        job.stop()
+        return windows, sink.wrong(job, "items", "drop")
 
 
-def summarise(windows: dict[str, list[Window]], lost: int) -> Result:
+def summarise(windows: dict[str, list[Window]], wrong: int) -> Result:
     """The bar is five times the rate without envelopes, or half a million a second if that is less.
 
     That of the async task is three quarters of what its calls could do if nothing else took any time.
@@ -107,6 +109,6 @@ def summarise(windows: dict[str, list[Window]], lost: int) -> Result:
         Check("items/s at 20 ms", batched, ">=", bar),
         Check("items/s of map_batches / map, 20 ms", ratio(lists, batched), ">=", BATCHES_FACTOR),
         Check(f"items/s with {CALLS} calls at once", awaited, ">=", ENOUGH_AWAITED_PER_S),
-        Check("items lost or duplicated", lost, "==", 0),
+        Check("items lost, duplicated or reordered", wrong, "==", 0),
     ]
     return Result("throughput", figures, checks)

@@ -19,7 +19,7 @@ from penstock.operate.place import places
 from penstock.spark.checkpoint import owner_of
 
 PATIENCE_S = 10.0
-_LISTENING = "0A"
+_CONNECTED, _LISTENING = "01", "0A"
 _AGENT = "penstock-agent"
 _OF_EXECUTOR = 2
 """It listens for Spark's blocks and, from its first flow on, for the other executors."""
@@ -105,13 +105,22 @@ def command_sockets() -> list[str]:
 
 def listening(pid: int) -> list[str]:
     """Local addresses (hexadecimal) of the listening TCP sockets of a process; none if it is gone."""
+    return [local for local, _, _ in _tcp_sockets(pid, _LISTENING)]
+
+
+def connected(pid: int) -> list[tuple[str, str, str]]:
+    """Its TCP connections: both addresses (hexadecimal), and the number of the socket."""
+    return _tcp_sockets(pid, _CONNECTED)
+
+
+def _tcp_sockets(pid: int, state: str) -> list[tuple[str, str, str]]:
     inodes = set(_targets(pid))
     found = []
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
-            if fields[3] == _LISTENING and f"socket:[{fields[9]}]" in inodes:
-                found.append(fields[1])
+            if fields[3] == state and f"socket:[{fields[9]}]" in inodes:
+                found.append((fields[1], fields[2], fields[9]))
     return found
 
 

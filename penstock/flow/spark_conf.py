@@ -96,6 +96,11 @@ CONF: Final = (
         "what rows that wait may hold in a process beyond 256 KiB before each replica",
     ),
     ConfEntry(
+        "spark.penstock.shuffle.largeRows",
+        "128m",
+        "what large rows from other executors may hold besides, from when they may come until they are read",
+    ),
+    ConfEntry(
         "spark.penstock.queues",
         "seen",
         'queue waits and backlogs are what queues hold; "counted": what replicas say they sent and did',

@@ -91,6 +91,8 @@ class OutStream:
         self._outbox = outbox
         self._turn = 0
         self._balances_from: int | None = None
+        self.shares = 1
+        """For how many replicas an open envelope is: any may have the items of a balanced stream."""
         self.put: Callable[[Any], None] = {
             "round_robin": self._put_in_turn,
             "key": self._put_by_key,
@@ -111,7 +113,7 @@ class OutStream:
         if self.spec.wiring == "key" and len(self.active) >= count:  # else these have no addresses yet
             self.by_key.divide(self.active, Division(len(self.active), table))
         if self._balances_from is not None:
-            choice = choice_of(self._balances_from, len(self.active))
+            choice, self.shares = choice_of(self._balances_from, len(self.active)), len(self.active)
             for channel in self.pool:
                 channel.target, channel.place = choice, BALANCED
 
@@ -128,6 +130,8 @@ class OutStream:
                 self._extend(channel, items)
         elif wiring == "forward":
             self._extend(self.pool[self._outbox.replica], items)
+        elif self._balances_from is not None:
+            self._extend(self.pool[0], items)
         else:
             active, turn = self.active, self._turn
             width = len(active)
@@ -147,7 +151,17 @@ class OutStream:
             start += room
             self._added(outbox, channel)
 
+    def in_turn(self, part: Part) -> list[tuple[Channel, Part]]:
+        """What waited for any of the replicas, each a piece: two that go to the same one stay in order."""
+        active = self.active
+        pieces = part.pieces(len(active))
+        turn, self._turn = self._turn, (self._turn + len(pieces)) % len(active)
+        return [(active[(turn + place) % len(active)], piece) for place, piece in enumerate(pieces)]
+
     def _put_in_turn(self, item: Any) -> None:
+        if self._balances_from is not None:
+            self._add(self.pool[0], item, None)
+            return
         active = self.active
         turn = self._turn
         if turn >= len(active):
@@ -491,23 +505,20 @@ class Outbox:
         del channel.items[:count]
         tags, channel.tags = channel.tags, []
         ids, metadata = (None, None) if not self.labels else self._take_labels(channel, count)
-        try:
-            body = dump(items, stream.coder, stream.spec.name)
-        except Exception:  # noqa: BLE001 - a user's item may raise anything when coded
-            last = self._send_parts(stream, channel, Part(items, ids, tags, metadata))
-            if last is None:
-                return
-            (items, ids, tags, metadata), body = last
-        if acknowledging:
-            self.acknowledged = max(self.acknowledged, self.done_input())
-        self._send_envelope(stream, channel, items, ids, tags, metadata, body)
+        part = Part(items, ids, tags, metadata)
+        if stream.shares > 1:
+            *before, (channel, part) = stream.in_turn(part)
+            for receiver, one in before:
+                self._ship_part(stream, receiver, one, acknowledging=False)
+        self._ship_part(stream, channel, part, acknowledging=acknowledging)
 
-    def _send_parts(self, stream: OutStream, channel: Channel, part: "Part") -> tuple["Part", bytes] | None:
-        """Send items that do not fit one envelope in several, but for the last, if any is left."""
-        parts = self._parts(stream, part)
-        for one, body in parts[:-1]:
+    def _ship_part(self, stream: OutStream, channel: Channel, part: Part, *, acknowledging: bool) -> None:
+        """In one envelope, or in several if it does not fit; in none if nothing of it can be coded."""
+        coded = self._parts(stream, part)
+        for number, (one, body) in enumerate(coded, 1):
+            if acknowledging and number == len(coded):
+                self.acknowledged = max(self.acknowledged, self.done_input())
             self._send_envelope(stream, channel, *one, body)
-        return parts[-1] if parts else None
 
     def _take_labels(self, channel: Channel, count: int) -> tuple[Ids, Described]:
         """What a channel has for the first of its items beside them."""
@@ -535,7 +546,8 @@ class Outbox:
         count = len(items)
         if stream.lifetime_ns or count > 1:
             fitting = stream.spec.batch_bytes * count // max(1, len(body))
-            stream.count_limit = max(1, min(fitting, _GROWTH * max(count, _FIRST_COUNT_LIMIT)))
+            most = max(1, min(fitting, _GROWTH * max(count, _FIRST_COUNT_LIMIT)))
+            stream.count_limit = most * stream.shares
         envelope = encode(
             channel.address,
             stream.number,

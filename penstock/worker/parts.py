@@ -41,6 +41,12 @@ class Part(NamedTuple):
             None if self.metadata is None else self.metadata[start:end],
         )
 
+    def pieces(self, most: int) -> "list[Part]":
+        """So many that follow each other, or as many as there are items; as even as can be."""
+        count = len(self.items)
+        width = min(most, count)
+        return [self.cut(n * count // width, (n + 1) * count // width) for n in range(width)]
+
 
 def dump(items: list[Any], coder: Coder, stream: str) -> bytes:
     """Their body; `Unshippable` if it is too large."""

@@ -19,7 +19,16 @@ from penstock.bench.peers import Case, Contestant, Length, Measured, Spent, Turn
 from penstock.testing import Ledger
 from penstock.testing.arrivals import Entries, arrivals
 
-TURN = Turn(p50_ms=0.2, p99_ms=0.6, cpu_us=200.0, items_per_s=1000.0, lag_p99_ms=0.1, lost=0, duplicated=0)
+TURN = Turn(
+    p50_ms=0.2,
+    p99_ms=0.6,
+    cpu_us=200.0,
+    items_per_s=1000.0,
+    lag_p99_ms=0.1,
+    lost=0,
+    duplicated=0,
+    reordered=0,
+)
 ONE = Length(0.2, 0.3, 1, first_s=0.1, cases=(Case(1, 200.0),))
 PLAYED = """
 import os, sys, time
@@ -61,6 +70,7 @@ def test_bars_are_kept_by_an_equal() -> None:
         ({"items_per_s": 890.0}, "valid run: lowest share of a rate kept"),
         ({"lost": 1}, "items lost"),
         ({"duplicated": 1}, "items duplicated"),
+        ({"reordered": 1}, "items reordered"),
     ],
 )
 def test_a_bar_that_is_missed_fails_alone(changed: dict[str, object], check: str) -> None:
@@ -73,7 +83,7 @@ def test_who_was_skipped_is_told_and_fails_its_checks() -> None:
     found.skipped["bytewax"] = "cannot be installed: no network"
     result = summarise(found, replace(ONE, cases=(Case(1, 1000.0),)))
     assert result.figures["bytewax_skipped"] == "cannot be installed: no network"
-    assert [check.ok for check in result.checks] == [False] * 3 + [True] * 4
+    assert [check.ok for check in result.checks] == [False] * 3 + [True] * 5
 
 
 def test_a_turn_whose_source_was_late_is_repeated_and_shown() -> None:
@@ -108,9 +118,9 @@ def entries(due_ms: list[int], arrived_ms: list[int], index: list[int] | None = 
 
 
 def test_a_turn_counts_after_the_warm_up_and_cpu_by_what_arrived_meanwhile() -> None:
-    came = entries([0, 200, 300, 400], [100, 700, 301, 403], [0, 1, 2, 2])
+    came = entries([0, 300, 200, 400], [100, 301, 700, 403], [0, 2, 1, 2])
     found = turn(came, Spent(300_000_000, 500_000_000, 0.004), 4, ONE)
-    assert found == Turn(2.0, pytest.approx(2.98), 2000.0, 10.0, 0.0, lost=1, duplicated=1)  # type: ignore[arg-type]
+    assert found == Turn(2.0, pytest.approx(2.98), 2000.0, 10.0, 0.0, lost=1, duplicated=1, reordered=1)  # type: ignore[arg-type]
     unseen = turn(came, None, None, ONE)
     assert unseen is not None
     assert unseen.cpu_us is None

@@ -220,7 +220,7 @@ def test_a_kill_that_could_not_be_tried_is_told_and_fails() -> None:
     assert len(failed(section)) == 4
 
 
-PEER = PeerTurn(1.0, 3.0, 200.0, 1000.0, 0.1, 0, 0)
+PEER = PeerTurn(1.0, 3.0, 200.0, 1000.0, 0.1, 0, 0, 0)
 
 
 def beside(own: PeerTurn = PEER, *, left_out: str = "") -> Section:

@@ -4,6 +4,7 @@ import numpy
 import pytest
 
 from penstock.bench import (
+    backlog,
     boundary,
     commits,
     cpu,
@@ -24,9 +25,9 @@ def verdicts(result: Result) -> dict[str, bool]:
     return {check.name: check.ok for check in result.checks}
 
 
-def summary(mean_ms: float, lost: int = 0, lag_ms: float = 0.2) -> LatencySummary | None:
+def summary(mean_ms: float, lost: int = 0, lag_ms: float = 0.2, reordered: int = 0) -> LatencySummary | None:
     latency_ms, lags_ms = numpy.array([mean_ms, mean_ms]), numpy.array([lag_ms])
-    return LatencySummary.of(latency_ms, lost=lost, duplicated=0, source_lag_ms=lags_ms)
+    return LatencySummary.of(latency_ms, lost=lost, duplicated=0, reordered=reordered, source_lag_ms=lags_ms)
 
 
 def latency_turns(one: float, beside: float, lost: int = 0) -> dict[str, list[LatencySummary | None]]:
@@ -45,6 +46,8 @@ def test_latency_holds_both_readings_of_a_hop_against_the_bar() -> None:
     assert verdicts(latency.summarise(latency_turns(0.5, 0.61)))["task and sink / JVM-only hop"] is False
     assert verdicts(latency.summarise(latency_turns(0.61, 0.5)))["one hop / JVM-only hop"] is False
     assert verdicts(latency.summarise(latency_turns(0.5, 0.5, lost=1)))["items lost"] is False
+    turns = {**latency_turns(0.5, 0.5), "penstock_3_hops": [summary(1.2, reordered=1)]}
+    assert [name for name, ok in verdicts(latency.summarise(turns)).items() if not ok] == ["items reordered"]
 
 
 def test_latency_of_a_late_source_is_not_valid_whatever_the_ratios() -> None:
@@ -188,6 +191,32 @@ def test_switch_times_are_those_of_the_slowest() -> None:
 def test_a_replica_that_never_woke_fails_the_switch() -> None:
     assert switched(100, 20, silent=5).up_ms() is None
     assert verdicts(switch.summarise([switched(100, 20, silent=5)]))["1 -> 8 takes effect, ms"] is False
+
+
+def scaled(late_s: float, every: int = 1, first: int = 0) -> backlog.Turn:
+    """100 items a second for 10 s; of those that arrive until then each so-manieth was late by 0.1 s."""
+    times = [round(n * 1e7) for n in range(1000)]
+    late_ns = [10**8 if at < late_s * 1e9 and n % every == first else 10**6 for n, at in enumerate(times)]
+    rows = [(0, n, at - late, at, n % 4) for n, (at, late) in enumerate(zip(times, late_ns, strict=True))]
+    return backlog.Turn(0, entries(rows), 1000)
+
+
+def test_a_backlog_is_worked_off_when_no_window_has_a_share_of_late_items() -> None:
+    assert scaled(0).worked_off_s() == 0
+    assert scaled(2.1).worked_off_s() == 2.25
+    assert scaled(2.1, every=4).worked_off_s() == 2.25, "those of one replica of four"
+    assert scaled(2.1, every=20).worked_off_s() == 0, "such are there in any flow"
+    assert scaled(10).worked_off_s() is None
+    assert scaled(2.1, every=4).late_after() == pytest.approx(0.05, abs=0.005)
+
+
+def test_who_balances_is_to_be_back_sooner() -> None:
+    def balanced(late_s: float) -> dict[str, bool]:
+        return verdicts(backlog.summarise({"plain": [scaled(4)], "balanced": [scaled(late_s)]}))
+
+    assert all(balanced(2).values())
+    assert [name for name, ok in balanced(4).items() if not ok] == ["worked off, balanced / plain turns"]
+    assert not balanced(10)["worked off, balanced / plain turns"], "it never was"
 
 
 def test_a_gap_is_the_longest_silence_in_a_span() -> None:

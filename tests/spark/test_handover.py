@@ -2,7 +2,9 @@
 
 import os
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import penstock as ps
 from penstock.spark.bridge import Bridge
 from penstock.testing.collector import Collector
 from tests.spark.items import assert_exactly_once, numbered
+from tests.spark.plain_query import repartitioned
 from tests.spark.test_crashes import same, wait_for
 
 pytestmark = pytest.mark.spark
@@ -158,6 +161,19 @@ def test_a_row_goes_past_the_queue_only_while_the_reader_waits(spark: SparkSessi
     box.setShortcut(None)
 
 
+@contextmanager
+def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    """Another value than is usual, for as long as it takes."""
+    context: Any = spark.sparkContext._jsc
+    conf = context.sc().conf()
+    usual = conf.get(key)
+    conf.set(key, value)
+    try:
+        yield
+    finally:
+        conf.set(key, usual)
+
+
 class Held:
     """Lets no item pass before a file is there."""
 
@@ -216,6 +232,52 @@ def test_what_waits_is_known_by_channel(spark: SparkSession, collector: Collecto
     assert_exactly_once(collector.items(), count, partitions=senders)
 
 
+def first_is_large(partition: int, index: int, seed: int) -> bytes:
+    """More than a worker is given at a time, so that all others wait in the shuffle until it is done."""
+    return bytes(9 << 20 if index == 0 else 8)
+
+
+def dropped(item: bytes) -> None:
+    """Where it ends."""
+
+
+@in_one_process
+@pytest.mark.parametrize("queues", ["seen", "counted"])
+def test_queue_waits_and_backlogs_are_those_of_the_papers_if_asked(
+    spark: SparkSession, tmp_path: Path, queues: str
+) -> None:
+    """Theirs begin when an item is before its task: the way through the shuffle is none of it."""
+    gate, least = tmp_path / "gate", 40
+    flow = ps.Flow("papers")
+    source = flow.source(ps.paced(first_is_large, rate=20), name="numbers")
+    source.task(Held(gate), name="held").sink(dropped, name="out")
+    waits_ms: list[float] = []
+    with setting(spark, "spark.penstock.queues", queues):
+        job = ps.run(flow)
+        job.set_measure_every("0.5 s")
+        job.set_sampling(1.0)
+
+        def looked() -> Any:
+            snapshot = job.snapshot(1.0)
+            waits_ms.append(snapshot.tasks["held"].queue_wait_ms or 0.0)
+            return snapshot
+
+        try:
+            wait_for(lambda: (looked().tasks["held"].backlog_total or 0) >= least, 90)
+            queue = looked().stream("numbers->held").queue
+            gate.touch()
+            wait_for(lambda: looked() and job.metrics().tasks["held"].items_in > least, 90)
+        finally:
+            gate.touch()
+            job.stop()
+    assert queue is not None
+    assert (queue.items or 0) >= least
+    is_seen = queues == "seen"
+    assert [part is not None for part in (queue.envelopes, queue.bytes, queue.age_ms)] == [is_seen] * 3
+    # They came in two seconds: one second on average, or that of the next one alone.
+    assert max(waits_ms) > 500 if is_seen else max(waits_ms) < 250, waits_ms
+
+
 @in_one_process
 def test_a_flow_runs_over_it_and_leaves_none_behind(spark: SparkSession, collector: Collector) -> None:
     jvm: Any = spark._jvm
@@ -234,6 +296,18 @@ def test_a_flow_runs_over_it_and_leaves_none_behind(spark: SparkSession, collect
     wait_for(lambda: manager.inUse() == 0, 5)
 
 
+@in_one_process
+def test_a_plain_query_of_spark_goes_over_it(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    manager = jvm.org.apache.spark.penstock.HandoverShuffleManager
+    in_use: list[int] = []
+    batches = repartitioned(spark, look=lambda: in_use.append(manager.inUse()))
+    assert sum(batch["sent"]["rows"] for batch in batches) >= 1000
+    assert all(batch["sent"] == batch["received"] for batch in batches)
+    assert max(in_use) == 1
+    wait_for(lambda: manager.inUse() == 0, 5)
+
+
 def inflated(item: Any) -> tuple[Any, bytes]:
     return item, bytes(3 << 20)
 
@@ -246,19 +320,12 @@ def deflated(pair: tuple[Any, bytes]) -> Any:
 @in_one_process
 def test_items_larger_than_the_memory_arrive(spark: SparkSession, collector: Collector) -> None:
     """Six large ones wait for the memory of a third of one at the same time, in two shuffles."""
-    context: Any = spark.sparkContext._jsc
-    setting = "spark.penstock.shuffle.memory"
-    conf = context.sc().conf()
-    usual = conf.get(setting)
-    conf.set(setting, "1m")
-    try:
+    with setting(spark, "spark.penstock.shuffle.memory", "1m"):
         flow = ps.Flow("large")
         source = flow.source(numbered(24, rate=1000), name="numbers")
         large = source.map(inflated, name="inflated", parallelism=3).map(same, name="same", parallelism=3)
         large.map(deflated, name="deflated", parallelism=2).sink(collector, name="out")
         assert ps.run(flow).await_termination(60)
-    finally:
-        conf.set(setting, usual)
     assert_exactly_once(collector.items(), 24)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.huge import COUNT, HUGE_BYTES
 from tests.spark.test_cluster import ran
 from tests.spark.test_neighbours import LOOPBACK
 
@@ -11,91 +12,112 @@ pytestmark = pytest.mark.spark
 
 SCRIPT = """
 import json, os, socket, sys, time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
-from pyspark.sql import functions as F
 import penstock as ps
-from penstock import processes
-from penstock.faults.leftovers import listening
+from penstock.faults.leftovers import connected, listening
+from penstock.faults.victims import executors
 from penstock.flow.spark_conf import LINKS, SHUFFLE
 from penstock.spark.build_bridge import BENCH_JAR
 from penstock.spark.session import session
 from penstock.testing.collector import Collector
-from tests.spark.items import Item, expected, numbered
+from tests.spark.huge import huge_flow, shown
+from tests.spark.items import assert_ordered, expected, numbered
+from tests.spark.plain_query import repartitioned
 
 MASTER = "local-cluster[2,8,1024]"
-CONF = {
-    SHUFFLE: LINKS,
-    "spark.jars": str(BENCH_JAR),
-    "spark.sql.streaming.realTimeMode.minBatchDuration": "500",
-    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
-}
+CONF = {SHUFFLE: LINKS, "spark.jars": str(BENCH_JAR)}
 
-def padded(item):
-    return item, bytes(3_000_000 if item.index % 100 == 0 else 10)
+class Padded:
+    def open(self, context):
+        self.replica = context.replica
 
-def measured(pair):
-    return pair[0], len(pair[1])
+    def process(self, item, out):
+        out((item, self.replica, bytes(3_000_000 if item.index % 100 == 0 else 10)))
 
-def executors():
-    below = processes.tree(os.getpid())
-    said = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\\0") for pid in below}
-    backend = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
-    return [pid for pid, words in said.items() if backend in words]
+class Measured:
+    def open(self, context):
+        self.replica = context.replica
 
-def plain(spark):
-    rows = spark.readStream.format("org.penstock.bench.PacedRows").option("rate", "2000").load()
-    sums = [F.count("seq").alias("rows"), F.sum("seq").alias("sum"), F.bit_xor(F.hash("seq")).alias("all")]
-    spread = rows.observe("sent", *sums).repartition(5).observe("received", *sums)
-    trigger = spark._jvm.org.apache.spark.sql.streaming.Trigger.RealTime("3 seconds")
-    writer = spread.writeStream.format("noop").outputMode("update")
-    query = writer._jwrite.trigger(trigger).start()
-    deadline = time.monotonic() + 60
-    found = []
-    while sum(batch["sent"]["rows"] for batch in found) < 1000 and time.monotonic() < deadline:
-        time.sleep(0.05)
-        found = [json.loads(progress.json())["observedMetrics"] for progress in query.recentProgress()]
-    query.stop()
-    return found
+    def process(self, padded, out):
+        item, sender, content = padded
+        out((item, (sender, self.replica), len(content)))
+
+def port(address):
+    return int(address.split(":")[1], 16)
+
+def ends_of_links(spark):
+    '''Of connections to where executors listen for each other: executor, ports and socket.'''
+    infos = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+    heard = {port(place) for pid in executors() for place in listening(pid)} - {info.port() for info in infos}
+    return sorted(
+        (pid, port(local), port(remote), socket)
+        for pid in executors()
+        for local, remote, socket in connected(pid)
+        if heard & {port(local), port(remote)}
+    )
 
 if __name__ == "__main__":
     spark = session(16, MASTER, CONF)
-    seen = plain(spark)
+    seen = repartitioned(spark)
     collector = Collector(sys.argv[1])
     flow = ps.Flow("linked")
     source = flow.source(numbered(4000, rate=1500, partitions=2), name="numbers")
-    source.map(padded, parallelism=3).by_key(lambda pair: pair[0].index % 7).map(
-        measured, parallelism=3).sink(collector, name="out")
+    padded = source.task(Padded, name="padded", parallelism=3).by_key(lambda padded: padded[0].index % 7)
+    padded.task(Measured, name="measured", parallelism=3).sink(collector, name="out")
     told = []
     job = ps.run(flow, master=MASTER, conf=CONF, on_notice=told.append)
-    job.await_termination(1)
+    while not collector.items():
+        job.await_termination(0.1)
+    links = ends_of_links(spark)
     heard = {pid: listening(pid) for pid in executors()}
     for place in sum(heard.values(), []):
-        with socket.create_connection(("127.0.0.1", int(place.split(":")[1], 16)), timeout=5) as caller:
+        with socket.create_connection(("127.0.0.1", port(place)), timeout=5) as caller:
             caller.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n" + bytes(64))
+    before = len(collector.items())
     job.boundary()
+    while len(collector.items()) == before < 4000:
+        job.await_termination(0.1)
+    links_after = ends_of_links(spark)
     ended = job.await_termination(60)
     items = collector.items()
-    found, due = Counter(item for item, _ in items), Counter(expected(4000, 2))
+    found, due = Counter(item for item, _, _ in items), Counter(expected(4000, 2))
+    channels = defaultdict(list)
+    for item, channel, _ in items:
+        channels[channel].append(item)
+    for channel in channels.values():
+        assert_ordered(channel)
+    collector.clear()
+    gate = Path(sys.argv[1]).parent / "gate"
+    huge = ps.run(huge_flow(collector, gate), master=MASTER, conf=CONF)
+    held = shown(huge, gate)
     print(json.dumps({
         "plain": seen,
         "ended": ended,
         "lost": sum((due - found).values()),
         "doubled": sum((found - due).values()),
         "restarts": job.metrics().restarts,
-        "sizes": sorted(Counter(size for _, size in items).items()),
+        "channels": len(channels),
+        "links": links,
+        "links_after": links_after,
+        "sizes": sorted(Counter(size for _, _, size in items).items()),
         "heard": list(heard.values()),
         "authenticated": spark.sparkContext.getConf().get("spark.authenticate"),
         "refused": job.metrics().refused,
         "told": told,
         "queues": sorted(job.metrics().shuffle),
+        "huge": sorted((item.index, size) for item, size in collector.items()),
+        "held": held,
     }))
     collector.close()
 """
 
 
 def test_rows_go_over_our_connections_and_strangers_stop_nothing(tmp_path: Path) -> None:
-    """Rows of a plain query and of a flow, some of 3 MB; all that the executors open is on loopback."""
+    """Rows of a plain query and of flows, some of 3 and 63 MiB; all that executors open is on loopback.
+
+    Between them there is one connection, the same after a boundary, and rows keep their order in a channel.
+    """
     result = ran(SCRIPT, tmp_path)
     assert all(batch["sent"] == batch["received"] for batch in result["plain"])
     assert sum(batch["sent"]["rows"] for batch in result["plain"]) >= 1000
@@ -111,6 +133,15 @@ def test_rows_go_over_our_connections_and_strangers_stop_nothing(tmp_path: Path)
         "executor 1 has closed 1 connecti",
     ]
     assert result["queues"] == ["0", "1"], "what waits before tasks is known"
+    assert result["channels"] == 3 * 3, "each was looked at for its order"
+    one, other = result["links"]
+    assert one[0] != other[0]
+    assert one[1:3] == other[2:0:-1], "two ends of one connection"
+    assert result["links_after"] == result["links"]
+    assert result["huge"] == [[index, HUGE_BYTES] for index in range(COUNT)]
+    assert max(used for used, _ in result["held"]) > HUGE_BYTES, "one waited"
+    assert all(used <= most for used, most in result["held"])
+    assert all(2 * 128 <= most >> 20 <= 2 * 128 + 1 for _, most in result["held"]), "and room before replicas"
 
 
 UNABLE = """

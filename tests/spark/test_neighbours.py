@@ -11,6 +11,7 @@ from penstock import processes
 from penstock.faults.leftovers import listening
 from penstock.flow.spark_conf import LINKS
 from penstock.spark.session import all_slots
+from penstock.spark.session_conf import is_one_process
 from penstock.testing.collector import Collector
 from tests.spark.items import assert_exactly_once, numbered
 from tests.spark.test_crashes import same, wait_for
@@ -52,10 +53,14 @@ def test_two_flows_share_a_session_and_a_third_is_refused_by_name(
 
 
 def test_what_a_running_flow_listens_on(spark: SparkSession, collector: Collector) -> None:
-    """All on the loopback interface, also between executors; Spark's shuffle would listen everywhere."""
+    """All on the loopback interface, also between executors, and inside one process nowhere.
+
+    Spark's shuffle would listen everywhere.
+    """
+    before = heard()
     job = ps.run(small("heard", collector))
     wait_for(lambda: len(collector.items()) > 300)
-    by_process = {pid: listening(pid) for pid in processes.tree(os.getpid())}
+    by_process = heard()
     is_sparks = os.environ.get("PENSTOCK_TEST_SHUFFLE", LINKS) != LINKS
     senders = 1 + 2 if is_sparks else 0  # the source, and the pool of its receiver
     assert job.await_termination(60)
@@ -63,3 +68,11 @@ def test_what_a_running_flow_listens_on(spark: SparkSession, collector: Collecto
     assert not [pid for pid in workers if by_process.get(pid)]
     beyond = [place for places in by_process.values() for place in places if not LOOPBACK.match(place)]
     assert len(beyond) == senders
+    if is_one_process(spark.sparkContext.master or ""):
+        opened = {place for places in by_process.values() for place in places}
+        assert opened.difference(*before.values()) == set(beyond)
+
+
+def heard() -> dict[int, list[str]]:
+    """Where this process and all below it listen."""
+    return {pid: listening(pid) for pid in processes.tree(os.getpid())}

@@ -1,5 +1,6 @@
 """Rows that cross Spark's own shuffle between executors: who has not the secret cannot put one in."""
 
+import os
 from typing import Any
 
 import pytest
@@ -50,6 +51,24 @@ def test_a_row_that_was_changed_or_has_no_seal_is_refused_and_counted(spark: Spa
     assert "SecurityException" in refusal(spark, changed)
     assert "SecurityException" in refusal(spark, row(spark, 42))
     assert jvm.org.apache.spark.penstock.Refusals.count() == before + 2
+
+
+@pytest.mark.skipif("PENSTOCK_TEST_MASTER" in os.environ, reason="there Spark has a secret of its own")
+def test_without_a_secret_nothing_is_sent(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext._jsc
+    ours = jvm.org.apache.spark.penstock
+    ours.ShuffleSecret.know(jvm.java.util.Map.of())
+    try:
+        with pytest.raises(Py4JJavaError) as caught:
+            ours.RowSeal.of(3)
+    finally:
+        ours.ShuffleSecret.made(context.sc().conf())
+    assert str(caught.value.java_exception) == (
+        "java.lang.SecurityException: the rows of shuffle 3 cannot be sealed, so they are not sent:"
+        " spark.authenticate is off, and the Penstock plugin, which would make a secret, is not loaded"
+    )
+    assert ours.RowSeal.of(3).sealed(7, row(spark, 42)).getSizeInBytes() == 16 + 32
 
 
 def refusal(spark: SparkSession, sealed: Any) -> str:

@@ -164,6 +164,25 @@ def test_the_bridge_may_choose_among_the_active_replicas_of_a_balanced_stream() 
     assert [*bridge.envelopes] == [choice_of(0, 3)]
 
 
+@given(st.integers(1, 4), st.lists(st.integers(1, 40), min_size=1, max_size=5), st.booleans(), st.booleans())
+def test_what_waited_for_any_replica_leaves_in_its_order(
+    active: int, counts: list[int], gathered: bool, at_once: bool
+) -> None:
+    """Whoever gets them: an envelope that was put before another has no item that came after one of that."""
+    made, stream, bridge = make(pool=4, balanced=True, lifetime_ms=0 if gathered else 10)
+    stream.activate(active)
+    sent = 0
+    for count in counts:
+        if gathered:
+            made.gather(crowded=True)
+        items = list(range(sent, sent + count))
+        stream.put_many(items) if at_once else put_all(stream, items)
+        sent += count
+        made.release() if gathered else made.flush()
+    assert bridge.items(choice_of(0, active)) == list(range(sent))
+    assert stream.shipped_envelopes == sum(min(active, count) for count in counts)
+
+
 def test_a_balanced_stream_that_skips_a_layer_goes_in_turn() -> None:
     _, stream, bridge = make(pool=2, balanced=True, via=9)
     put_all(stream, range(2))

@@ -5,6 +5,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.LongSupplier;
+import java.util.function.Predicate;
 
 /**
  * Rows on their way to one reader inside one JVM, in the order in which they came. Every writer has a channel with room of
@@ -193,9 +194,24 @@ public final class Inbox<T> {
     return roomBytesOfAll;
   }
 
+  /** What each of them may. */
+  public int roomBytesOfChannel() {
+    return roomBytes;
+  }
+
   /** Of all rows that wait. */
   public long bytes() {
     return bytes;
+  }
+
+  /** Of those of them that are wanted. Nobody puts or takes meanwhile, so this is for now and then. */
+  public long bytes(Predicate<T> isWanted) {
+    lock.lock();
+    try {
+      return rows.stream().filter(row -> isWanted.test(row.content())).mapToLong(Row::bytes).sum();
+    } finally {
+      lock.unlock();
+    }
   }
 
   /** From now on the reader tells how many bytes it has taken and not done with. */

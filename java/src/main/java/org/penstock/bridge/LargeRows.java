@@ -4,6 +4,7 @@ import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Room in this process for rows that are larger than a channel: they are asked for before they are sent, and served in the
@@ -12,6 +13,8 @@ import java.util.Map;
  * what it made of them, and nothing would ever move.
  */
 public final class LargeRows {
+  private static final AtomicLong HELD = new AtomicLong(); // of all there are in this process: an executor has one
+
   private record Request(Object owner, int shuffle, int bytes, Runnable granted) {}
 
   private final long mostBytes;
@@ -35,6 +38,7 @@ public final class LargeRows {
   public void release(int shuffle, long bytes) {
     synchronized (this) {
       usedBytes -= bytes;
+      HELD.addAndGet(-bytes);
       usedByShuffle.computeIfPresent(shuffle, (id, used) -> used == bytes ? null : used - bytes);
     }
     serve();
@@ -50,6 +54,11 @@ public final class LargeRows {
 
   public synchronized long usedBytes() {
     return usedBytes;
+  }
+
+  /** What large rows hold in this process, from when they are granted until they are taken out of their inbox. */
+  public static long heldBytes() {
+    return HELD.get();
   }
 
   public synchronized int waiting() {
@@ -73,6 +82,7 @@ public final class LargeRows {
       if (fits || !usedByShuffle.containsKey(next.shuffle())) {
         each.remove();
         usedBytes += next.bytes();
+        HELD.addAndGet(next.bytes());
         usedByShuffle.merge(next.shuffle(), (long) next.bytes(), Long::sum);
         return next;
       }

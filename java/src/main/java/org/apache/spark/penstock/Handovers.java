@@ -11,6 +11,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.util.TaskCompletionListener;
 import org.penstock.bridge.Inbox;
+import org.penstock.bridge.LargeRows;
 import org.penstock.bridge.ShuffleMemory;
 import scala.Product2;
 
@@ -34,7 +35,7 @@ public final class Handovers {
   private record Written(int partitions, IntToLongFunction loads) {}
 
   /** This is the inbox of a task, as long as it runs. */
-  static void reads(TaskContext context, Inbox<Object> inbox) {
+  public static void reads(TaskContext context, Inbox<Object> inbox) {
     READ.put(context.taskAttemptId(), inbox);
     context.addTaskCompletionListener((TaskCompletionListener) done -> READ.remove(done.taskAttemptId()));
   }
@@ -100,9 +101,18 @@ public final class Handovers {
     largeRows = bytes;
   }
 
-  /** Bytes of all rows that wait in this process. */
+  /** Bytes of all rows that wait in this process, and of large ones that may come from other executors or are under way. */
   public static long heldBytes() {
-    return READ.values().stream().mapToLong(Inbox::bytes).sum();
+    long largeBytes = LargeRows.heldBytes(); // before the inboxes: one that arrives meanwhile counts once
+    return largeBytes
+        + READ.values().stream()
+            .mapToLong(inbox -> largeBytes == 0 ? inbox.bytes() : inbox.bytes(row -> !isLarge(row, inbox)))
+            .sum();
+  }
+
+  /** Whether a row in an inbox is one of those that `LargeRows` counts. */
+  private static boolean isLarge(Object content, Inbox<Object> inbox) {
+    return content instanceof Incoming.Row came && Incoming.isLarge(came.bytes(), inbox.roomBytesOfChannel());
   }
 
   /** What they may be at most, save that each shuffle may have one row more than that; 0 before there is any shuffle. */

@@ -7,6 +7,8 @@ import java.security.MessageDigest;
 import java.util.Arrays;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.network.sasl.SecretKeyHolder;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.unsafe.Platform;
 
@@ -29,6 +31,17 @@ public final class RowSeal {
     } catch (GeneralSecurityException impossible) { // every Java has it
       throw new IllegalStateException(impossible);
     }
+  }
+
+  /** With the secret of this application; without one nothing goes from executor to executor. */
+  public static RowSeal of(int shuffle) {
+    SparkEnv env = SparkEnv.get();
+    SecretKeyHolder secrets = ShuffleSecret.holder(env.securityManager());
+    if (secrets == null) {
+      throw new SecurityException("the rows of shuffle " + shuffle + " cannot be sealed, so they are not sent:"
+          + " spark.authenticate is off, and the Penstock plugin, which would make a secret, is not loaded");
+    }
+    return new RowSeal(secrets.getSecretKey(env.conf().getAppId()), shuffle);
   }
 
   /** A copy with its seal. */

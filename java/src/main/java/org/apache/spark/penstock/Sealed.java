@@ -1,13 +1,10 @@
 package org.apache.spark.penstock;
 
-import org.apache.spark.SparkEnv;
-import org.apache.spark.network.sasl.SecretKeyHolder;
 import org.apache.spark.scheduler.MapStatus;
 import org.apache.spark.shuffle.ShuffleReader;
 import org.apache.spark.shuffle.ShuffleWriter;
 import org.apache.spark.shuffle.streaming.StreamingShuffleHandle;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
-import org.apache.spark.sql.execution.UnsafeRowSerializer;
 import scala.Option;
 import scala.Product2;
 import scala.Tuple2;
@@ -15,31 +12,20 @@ import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 
 /**
- * Spark's own streaming shuffle between executors, whose servers ask nobody who they are: every row carries a seal, and nothing
- * is read of one that has none.
+ * Spark's own streaming shuffle between executors, whose servers ask nobody who they are: every row, which is one of Spark SQL,
+ * carries a seal, and nothing is read of one that has none.
  */
 final class Sealed {
   private Sealed() {}
 
-  /** Null: there is no secret, because the plugin is not loaded, or rows are not those of Spark SQL. */
-  private static RowSeal seal(StreamingShuffleHandle<?, ?, ?> shuffle) {
-    SparkEnv env = SparkEnv.get();
-    SecretKeyHolder secrets = ShuffleSecret.holder(env.securityManager());
-    boolean isOfSql = shuffle.dependency().serializer() instanceof UnsafeRowSerializer;
-    return secrets == null || !isOfSql
-        ? null
-        : new RowSeal(secrets.getSecretKey(env.conf().getAppId()), shuffle.shuffleId());
-  }
-
   static <K, V> ShuffleWriter<K, V> writer(StreamingShuffleHandle<K, V, ?> shuffle, ShuffleWriter<K, V> sparks) {
-    RowSeal seal = seal(shuffle);
-    return seal == null ? sparks : new Writer<>(shuffle, seal, sparks);
+    return new Writer<>(shuffle, RowSeal.of(shuffle.shuffleId()), sparks);
   }
 
   static <K, C> ShuffleReader<K, C> reader(
       StreamingShuffleHandle<?, ?, ?> shuffle, int partition, ShuffleReader<K, C> sparks) {
-    RowSeal seal = seal(shuffle);
-    return seal == null ? sparks : () -> new Opened<>(seal, partition, sparks.read());
+    RowSeal seal = RowSeal.of(shuffle.shuffleId());
+    return () -> new Opened<>(seal, partition, sparks.read());
   }
 
   private static final class Writer<K, V> extends ShuffleWriter<K, V> {

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.testing.collector import Collector
+from tests.spark.ends import Channel, Ends, wait_for
 from tests.spark.huge import COUNT, HUGE_BYTES, huge_flow, shown
 from tests.spark.items import expected
-from tests.spark.test_links import Channel, Ends, wait_for
 
 pytestmark = pytest.mark.spark
 

@@ -1,7 +1,7 @@
 """Random flows with state on Spark, random changes, kills and restarts: equal to a single process.
 
-The same flow each time, one with most of it. PENSTOCK_SEEDS=20 draws so many others, PENSTOCK_SEED=7 plays one again, as the name
-of its test tells it.
+The same flow each time, one that has most of what there is. PENSTOCK_SEEDS=20 draws so many others, and
+PENSTOCK_SEED=7 plays one again, as the name of its test tells it.
 """
 
 import os

@@ -30,6 +30,7 @@ USUAL_MS: Final = 50.0
 """Ten times what an item takes where none waits."""
 LATE_SHARE: Final = 0.1
 WINDOW_S: Final = 0.25
+CALM_WINDOWS: Final = 4
 LOOKED_AT_S: Final = 20.0
 SLOTS: Final = REPLICAS + 2
 PLAIN, BALANCED = "plain", "balanced"
@@ -53,15 +54,19 @@ class Turn:
     expected: int
 
     def worked_off_s(self) -> float | None:
-        """From the call until the last window of arrivals of which many were late; None if it never ends."""
+        """From the call until a second in none of whose windows many items were late; None if there is none.
+
+        Later ones may be late again, for whatever else the machine does.
+        """
         since_s = (self.entries.arrived_ns - self.scaled_ns) * 1e-9
         windows = numpy.floor(since_s / WINDOW_S).astype(int)
         late = self.entries.latency_ms() > USUAL_MS
         seen = [window for window in numpy.unique(windows) if window >= 0]
-        behind = [window for window in seen if late[windows == window].mean() > LATE_SHARE]
-        if not seen or (behind and behind[-1] == seen[-1]):
-            return None
-        return float(behind[-1] + 1) * WINDOW_S if behind else 0.0
+        is_behind = [late[windows == window].mean() > LATE_SHARE for window in seen]
+        for number, window in enumerate(seen[: 1 - CALM_WINDOWS]):
+            if not any(is_behind[number : number + CALM_WINDOWS]):
+                return float(window) * WINDOW_S
+        return None
 
     def late_after(self) -> float | None:
         """The share of the items that were due after the call, and late; None if none was due."""

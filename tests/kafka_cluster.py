@@ -1,13 +1,17 @@
 """One broker for all tests that need one, and topics of their own for each of them."""
 
 import itertools
+import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from penstock.testing.kafka_broker import KafkaBroker
 
 PASSWORD = "drawbridge-41-x"
 _numbers = itertools.count(1)
+_COMMITTED: Final = "read_committed"
+_ALL: Final = "read_uncommitted"
+_MARKS_WITHIN_S: Final = 1.0
 
 
 def new_topic(broker: KafkaBroker, partitions: int = 1, config: Mapping[str, str | int] | None = None) -> str:
@@ -63,7 +67,9 @@ def seen(broker: KafkaBroker, topic: str, partitions: int = 1, *, committed: boo
     """What readers find now, one partition after the other: what is `committed`, or all that was sent."""
     from confluent_kafka import TopicPartition
 
-    level = "read_committed" if committed else "read_uncommitted"
+    if committed:
+        _await_marks(broker, topic, partitions)
+    level = _COMMITTED if committed else _ALL
     more: dict[str, str | int | bool]
     more = {"isolation.level": level, "enable.partition.eof": True, "fetch.wait.max.ms": 10}
     consumer = _consumer(broker, more)
@@ -76,6 +82,26 @@ def seen(broker: KafkaBroker, topic: str, partitions: int = 1, *, committed: boo
         assert message.error().code() == message.error()._PARTITION_EOF, message.error()
     consumer.close()
     return found
+
+
+def _await_marks(broker: KafkaBroker, topic: str, partitions: int) -> None:
+    """A broker answers a commit before each partition has its mark, up to which readers see nothing of it.
+
+    A transaction that nobody ends is not waited for.
+    """
+    from confluent_kafka import TopicPartition
+
+    both = [_consumer(broker, {"isolation.level": level}) for level in (_COMMITTED, _ALL)]
+    deadline_s = time.monotonic() + _MARKS_WITHIN_S
+    for number in range(partitions):
+        place = TopicPartition(topic, number)
+        while time.monotonic() < deadline_s:
+            seen_to, end = (consumer.get_watermark_offsets(place, 10)[1] for consumer in both)
+            if seen_to == end:
+                break
+            time.sleep(0.02)
+    for consumer in both:
+        consumer.close()
 
 
 def _consumer(broker: KafkaBroker, more: Mapping[str, str | int | bool] | None = None) -> Any:

@@ -66,9 +66,12 @@ def test_a_full_channel_does_not_stop_its_writer_at_once(ends: Ends) -> None:
     memory = ends.jvm.org.penstock.bridge.ShuffleMemory(1 << 30)
     outlets = ends.writing.register(1, 7, 2, ends.jvm.org.penstock.bridge.Sender(memory.share(), 4000))
     slow, quick = (Channel(ends, outlets=outlets, reader=reader) for reader in range(2))
+    held_bytes = ends.jvm.org.apache.spark.penstock.Handovers.heldBytes
+    before = held_bytes()
     for number in range(7):
         slow.put(number, 400)
     assert memory.heldBytes() == 5 * 400, "two are in its room"
+    assert held_bytes() == before + 5 * 400, "which is shown"
     assert slow.sink.load() == 7 * 400
     for number in range(10):
         quick.put(number, 400)
@@ -78,6 +81,7 @@ def test_a_full_channel_does_not_stop_its_writer_at_once(ends: Ends) -> None:
     assert [slow.take() for _ in range(8)] == list(range(8))
     wait_for(lambda: not waiting())
     assert memory.heldBytes() == 0
+    assert held_bytes() == before
 
 
 def test_what_waits_comes_before_the_end_whatever_its_size(ends: Ends) -> None:
@@ -116,11 +120,14 @@ def test_what_waits_is_forgotten_when_its_writer_ends_early(ends: Ends) -> None:
     memory = ends.jvm.org.penstock.bridge.ShuffleMemory(1 << 30)
     outlets = ends.writing.register(1, 7, 1, ends.jvm.org.penstock.bridge.Sender(memory.share(), 4000))
     channel = Channel(ends, outlets=outlets)
+    held_bytes = ends.jvm.org.apache.spark.penstock.Handovers.heldBytes
+    before = held_bytes()
     for number in range(4):
         channel.put(number, 400)
     channel.sink.end()
     channel.outlet.close()
     assert memory.heldBytes() == 0
+    assert held_bytes() == before
     wait_for(channel.watch.hasFailed)
     assert [channel.take() for _ in range(2)] == [0, 1]
     assert channel.inbox.take(100) is None

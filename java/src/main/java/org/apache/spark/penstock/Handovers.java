@@ -101,10 +101,14 @@ public final class Handovers {
     largeRows = bytes;
   }
 
-  /** Bytes of all rows that wait in this process, and of large ones that may come from other executors or are under way. */
+  /**
+   * Bytes of all rows that wait in this process, for tasks or for room in other executors, and of large ones that may come from
+   * there or are under way.
+   */
   public static long heldBytes() {
     long largeBytes = LargeRows.heldBytes(); // before the inboxes: one that arrives meanwhile counts once
     return largeBytes
+        + Outgoing.waitingBytesOfAll()
         + READ.values().stream()
             .mapToLong(inbox -> largeBytes == 0 ? inbox.bytes() : inbox.bytes(row -> !isLarge(row, inbox)))
             .sum();

@@ -4,6 +4,7 @@ import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelFuture;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.unsafe.Platform;
 import org.penstock.bridge.Sender;
@@ -13,6 +14,8 @@ import org.penstock.bridge.Sender;
  * have that much waiting (`Sender`), and leaves in its order as room comes back. Else the writer waits.
  */
 final class Outgoing implements Outlet.Sink {
+  private static final AtomicLong WAITING_BYTES = new AtomicLong(); // of all there are in this process
+
   private final Link link;
   private final int id;
   private final int roomBytes;
@@ -94,7 +97,7 @@ final class Outgoing implements Outlet.Sink {
       while (!waiting.isEmpty() || !takeRoom(bytes)) {
         if (sender.mayWait(waitingBytes, bytes)) {
           waiting.add(row.copy()); // Spark uses it again for the next one
-          waitingBytes += bytes;
+          waits(bytes);
           return;
         }
         wait(TaskWatch.LOOK_MS);
@@ -109,6 +112,16 @@ final class Outgoing implements Outlet.Sink {
     if (link.isCongested()) {
       await(sent, watch);
     }
+  }
+
+  private void waits(long more) {
+    waitingBytes += more;
+    WAITING_BYTES.addAndGet(more);
+  }
+
+  /** What waits in this process for room in other executors. */
+  static long waitingBytesOfAll() {
+    return WAITING_BYTES.get();
   }
 
   private void await(ChannelFuture sent, TaskWatch watch) throws InterruptedException {
@@ -154,7 +167,7 @@ final class Outgoing implements Outlet.Sink {
     while (!waiting.isEmpty() && takeRoom(waiting.peek().getSizeInBytes())) {
       UnsafeRow row = waiting.poll();
       int bytes = row.getSizeInBytes();
-      waitingBytes -= bytes;
+      waits(-bytes);
       sender.giveBack(bytes);
       for (int from = 0; from == 0 || from < bytes; from += Frames.FRAGMENT_BYTES) {
         send(row, from);
@@ -202,7 +215,7 @@ final class Outgoing implements Outlet.Sink {
   public synchronized void close() {
     link.forget(this);
     sender.giveBack(waitingBytes);
-    waitingBytes = 0;
+    waits(-waitingBytes);
     waiting.clear();
     endDue = false; // of rows that did not all leave
     if (!ended && broken == null) {

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from penstock.faults.drivers import SHORT_LIVED
 from penstock.flow.spark_conf import SHUFFLE
-from penstock.spark.build_bridge import BENCH_JAR
 from penstock.spark.session import session
 from penstock.testing.collector import Collector
 
@@ -35,11 +34,7 @@ def private_tmp() -> Iterator[Path]:
 def spark(private_tmp: Path) -> Iterator[SparkSession]:
     master = os.environ.get("PENSTOCK_TEST_MASTER")
     options = f"{SHORT_LIVED} -Djava.io.tmpdir={private_tmp}"
-    conf = {
-        "spark.driver.extraJavaOptions": options,
-        "spark.executor.extraJavaOptions": options,
-        "spark.jars": str(BENCH_JAR),  # for plain queries of Spark
-    }
+    conf = {"spark.driver.extraJavaOptions": options, "spark.executor.extraJavaOptions": options}
     shuffle = os.environ.get("PENSTOCK_TEST_SHUFFLE")
     if shuffle:
         conf[SHUFFLE] = shuffle

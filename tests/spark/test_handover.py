@@ -16,7 +16,6 @@ import penstock as ps
 from penstock.spark.bridge import Bridge
 from penstock.testing.collector import Collector
 from tests.spark.items import assert_exactly_once, numbered
-from tests.spark.plain_query import repartitioned
 from tests.spark.test_crashes import same, wait_for
 
 pytestmark = pytest.mark.spark
@@ -293,18 +292,6 @@ def test_a_flow_runs_over_it_and_leaves_none_behind(spark: SparkSession, collect
     job.boundary()
     assert job.await_termination(60)
     assert_exactly_once(collector.items(), 2000)
-    wait_for(lambda: manager.inUse() == 0, 5)
-
-
-@in_one_process
-def test_a_plain_query_of_spark_goes_over_it(spark: SparkSession) -> None:
-    jvm: Any = spark._jvm
-    manager = jvm.org.apache.spark.penstock.HandoverShuffleManager
-    in_use: list[int] = []
-    batches = repartitioned(spark, look=lambda: in_use.append(manager.inUse()))
-    assert sum(batch["sent"]["rows"] for batch in batches) >= 1000
-    assert all(batch["sent"] == batch["received"] for batch in batches)
-    assert max(in_use) == 1
     wait_for(lambda: manager.inUse() == 0, 5)
 
 

@@ -216,7 +216,7 @@ def test_a_file_that_cannot_be_uploaded_sends_the_flow_back(
     wait_for_items(collector, 100)
     entry = newest_entry(storage)
     assert entry is not None
-    for epoch in range(entry.epoch + 3, entry.epoch + 13):  # all are there before the flow meets the first
+    for epoch in range(entry.epoch + 4, entry.epoch + 7):  # all are there before the flow meets the first
         storage.create(state_name("counts", 1, entry.attempt, epoch, "changes"), b"another's")
     assert job.await_termination(90)
     assert job.metrics().restarts == 1

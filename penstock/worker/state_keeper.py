@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _FILES_PER_BASE: Final = 16
 _MOST_FILES: Final = 64
-_CHANGES_PER_BASE: Final = 2
+_CHANGES_PER_BASE: Final = 4
 """How many times the room of a base its changes may take."""
 _MOMENT_NS: Final = 5_000_000
 _SLICES: Final = 8
@@ -156,7 +156,7 @@ def entry_of_attempt(storage: Storage, place: Place) -> "Entry":
 
 
 class MarkKeeper(Keeper):
-    """Where commits are epoch marks. A base is due when changes take twice the room that it does.
+    """Where commits are epoch marks. A base is due when changes take four times the room that it does.
 
     The first one has all groups. Others come in slices, a commit each, beside what has changed elsewhere.
 

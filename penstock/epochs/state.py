@@ -231,7 +231,7 @@ class KeyedState:
         self._leave(leaving)
 
     def _leave(self, leaving: set[int]) -> None:
-        """These groups are no longer here, and what is known of them."""
+        """These groups are no longer here, and what is known of them; nothing of it counts as changed."""
         whole = {stretch for stretch in self._stretches(leaving) if self._is_whole(stretch, leaving)}
         self.groups -= leaving
         for stretch in self._stretches(leaving):
@@ -243,8 +243,6 @@ class KeyedState:
                 gone = [key for key in values if self._group_of(key) in leaving]
                 for key in gone:
                     del values[key]
-                    if touched:
-                        touched.pop(key, None)
                 self._put_up(stretch, values, touched)
             for key in gone:
                 self._until.pop(key, None)

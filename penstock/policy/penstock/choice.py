@@ -195,7 +195,11 @@ def keeps(queues: Mapping[str, Queue], bounds: Sequence[Bound], replicas: Mappin
 def _start(queue: Queue) -> int:
     """Enough to do the work, and what is least."""
     work = queue.wait
-    count = max(1, math.ceil(work.busy(work.now) / _FULL * (1.0 - 1e-9)))
+    busy = work.busy(work.now)
+    alone = _FULL - work.copied * busy / work.now
+    if alone <= 0.0:  # what is broadcast fills each, however many there are
+        return min(queue.highest, max(work.now, queue.least))
+    count = max(1, math.ceil((1.0 - work.copied) * busy / alone * (1.0 - 1e-9)))
     while work.exponent and work.busy(count) > _FULL * count and count < queue.highest:
         count += _step(count)
     return min(queue.highest, max(count, queue.least))

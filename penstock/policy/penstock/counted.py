@@ -3,10 +3,12 @@
     ratio = sum over intervals k ago of LONG^k above_k / sum of LONG^k below_k
 
 A ratio of sums, so intervals count by what was done in them: useful seconds over items is the service time,
-items of a stream over items that its sender has done is what becomes of one. When an interval differs from
-those before by more than luck, they are forgotten: the work has changed, not its measurement. The same with
-KEPT in place of LONG tells of slow changes: where that differs by more than luck, it takes the place. How
-much service times vary is told by items that come seldom, so that is remembered longest (SELDOM).
+items of a stream over items that its sender has done is what becomes of one. A broadcast counts once, however
+many get it: more replicas get more of it, and its luck is that of the few items that were sent. When an
+interval differs from those before by more than luck, they are forgotten: the work has changed, not its
+measurement. The same with KEPT in place of LONG tells of slow changes: where that differs by more than luck,
+it takes the place. How much service times vary is told by items that come seldom, so that is remembered
+longest (SELDOM).
 """
 
 import math
@@ -87,7 +89,8 @@ class Varies:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """By task: seconds for an item, and how much that and the arrivals vary; by stream: items for one."""
+    """By task: seconds for an item, and how much that and the arrivals vary; by stream: items for one, or
+    broadcasts for one."""
 
     costs: Mapping[str, Ratio] = field(default_factory=dict)
     becomes: Mapping[str, Ratio] = field(default_factory=dict)
@@ -106,10 +109,12 @@ class Counted:
         """The same of the time between arrivals at a replica, with the replicas of now."""
         return self.arrivals.get(task, Varies()).cv2
 
-    def ratio(self, stream: StreamStats, sender: TaskStats) -> float | None:
+    def ratio(self, snapshot: Snapshot, stream: StreamStats) -> float | None:
         """Items of a stream for each that its sender has done; of a source that nobody counted, one."""
         known = self.becomes.get(stream.name, Ratio()).value
-        return 1.0 if known is None and sender.kind == "source" else known
+        if known is None:
+            known = 1.0 if snapshot.tasks[stream.sender].kind == "source" else None
+        return None if known is None else known * copies(snapshot, stream)
 
 
 def counted(before: Counted, snapshot: Snapshot, unsettled: Collection[str] = ()) -> Counted:
@@ -147,14 +152,21 @@ def _cost(before: Ratio, task: TaskStats, cv2: float) -> Ratio:
     return before.then(useful_s, done, LUCK * useful_s / done * math.sqrt(max(cv2, 0.01) / done))
 
 
+def copies(snapshot: Snapshot, stream: StreamStats) -> int:
+    """How many receive an item."""
+    return snapshot.tasks[stream.receiver].parallelism if stream.wiring == "broadcast" else 1
+
+
 def _becomes(before: Ratio, snapshot: Snapshot, stream: StreamStats) -> Ratio:
     """A stream that nobody counts carries all that its sender sends."""
     sender = snapshot.tasks[stream.sender]
     items, done = finite(stream.emitted_total), finite(sender.processed_total)
     if items is None:
         items = finite(sender.emitted_total)
-    luck = LUCK * math.sqrt(items) / done if items and done else 0.0
-    return before.then(items, done, luck)
+    if not items or not done:
+        return before.then(items, done, 0.0)
+    sent = items / copies(snapshot, stream)
+    return before.then(sent, done, LUCK * math.sqrt(sent) / done)
 
 
 def _arrivals(before: Varies, snapshot: Snapshot, name: str, *, settled: bool) -> Varies:

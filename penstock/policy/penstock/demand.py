@@ -61,7 +61,7 @@ def demand(
         parts = [
             _part(
                 found.get(stream.sender),
-                counts.ratio(stream, snapshot.tasks[stream.sender]),
+                counts.ratio(snapshot, stream),
                 drained.get(stream.sender, 0.0),
             )
             for stream in snapshot.streams_into(name)

@@ -1,14 +1,14 @@
 """A flow as the choice sees it: its queues and bounds, from a snapshot and what was learnt."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from penstock.policy.measured import finite, sequence_latency_ms
 from penstock.policy.penstock.capacity import Scalability
 from penstock.policy.penstock.choice import Bound, Queue
-from penstock.policy.penstock.counted import Ratio
+from penstock.policy.penstock.counted import Ratio, copies
 from penstock.policy.penstock.demand import CAREFUL_TIMES, TIMES, draining, within_s
 from penstock.policy.penstock.luck import Luck
 from penstock.policy.penstock.memory import Memory
@@ -26,7 +26,7 @@ from penstock.policy.penstock.servers import (
 )
 from penstock.policy.penstock.tails import tail_of
 from penstock.policy.penstock.waiting import Arrivals, Fit, Wait
-from penstock.stats.snapshot import Snapshot
+from penstock.stats.snapshot import Snapshot, StreamStats
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class Model:
             rate_per_s=rate_per_s,
             arrivals=self._arrivals(name) if self.parameters.waiting == "on" else None,
             cv2=counts.arrival_cv2(name),
+            copied=self._copied(name),
             now=self.snapshot.tasks[name].parallelism,
             exponent=scalability.exponent if self.parameters.capacity == "on" else 0.0,
             fit=self.memory.fits.get(name, Fit()),
@@ -93,7 +94,7 @@ class Model:
     def _arrivals(self, name: str) -> Arrivals:
         counts, task = self.memory.counts, self.snapshot.tasks[name]
         streams = self.snapshot.streams_into(name)
-        weights = [counts.becomes.get(one.name, Ratio()).above or 1e-9 for one in streams]
+        weights = self._weights(streams)
         whole = math.fsum(weights)
         rate = (finite(task.processed_total) or 0.0) / self.snapshot.interval_s
         dealt = senders = per_lifetime = 0.0
@@ -103,6 +104,20 @@ class Model:
             senders += share * self.snapshot.tasks[stream.sender].parallelism
             per_lifetime += share * rate * (finite(stream.batch_lifetime_ms) or 0.0) / 1000.0
         return Arrivals(counts.arrival_cv2(name), task.parallelism, dealt, senders, per_lifetime)
+
+    def _copied(self, name: str) -> float:
+        """The share of what comes to a task that each of its replicas gets."""
+        streams = self.snapshot.streams_into(name)
+        weights = self._weights(streams)
+        copied = (
+            weight for stream, weight in zip(streams, weights, strict=True) if stream.wiring == "broadcast"
+        )
+        return math.fsum(copied) / math.fsum(weights) if weights else 0.0
+
+    def _weights(self, streams: Sequence[StreamStats]) -> list[float]:
+        """Items of each, of late."""
+        becomes = self.memory.counts.becomes
+        return [copies(self.snapshot, one) * becomes.get(one.name, Ratio()).above or 1e-9 for one in streams]
 
     def queues(self, waits: Mapping[str, Wait], expected: Mapping[str, float]) -> dict[str, Queue]:
         """With their limits, and what drains them; a backlog counts with what is expected to come."""

@@ -3,7 +3,8 @@
     W(p) = T + e K(p)        K(p) = S rho / (1 - rho) (cA^2 + cS^2) / 2 * g,    rho = b / p
 
 K is Kingman's formula with the correction g of Kraemer and Langenbach-Belz for arrivals more regular than
-Poisson's; b = rate * S are the replicas that would be busy all the time. T is the way, e what measurements
+Poisson's; b = rate * S are the replicas that would be busy all the time, where a share c of the rate is
+broadcast to p0 replicas now rate (1 - c + c p / p0) * S. T is the way, e what measurements
 say to K; both are learnt (see `learnt`).
 
 Kingman takes the arrivals as given, but they change with p. Items come in envelopes of n = 1 + r L, where r
@@ -113,10 +114,13 @@ class Wait:
     exponent: float
     fit: Fit
     interval_s: float
+    copied: float = 0.0
+    """c."""
 
     def busy(self, replicas: int) -> float:
         """b, with so many replicas."""
-        return self.rate_per_s * self.service_ms / 1000.0 * math.pow(replicas / self.now, self.exponent)
+        service_s = self.service_ms / 1000.0 * math.pow(replicas / self.now, self.exponent)
+        return self.rate_per_s * (1.0 - self.copied + self.copied * replicas / self.now) * service_s
 
     def wait_ms(self, replicas: int) -> tuple[float, float]:
         """W, and the luck of latency; infinite for too few replicas."""

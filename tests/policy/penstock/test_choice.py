@@ -78,3 +78,15 @@ def test_replicas_keep_a_bound_or_not() -> None:
     assert keeps(queues, [bound(60.0, "a")], {"a": 3, "other": 1})
     assert not keeps(queues, [bound(11.0, "a")], {"a": 3})
     assert not keeps(queues, [bound(60.0, "a")], {"a": 2}), "the backlog"
+
+
+def test_of_what_is_broadcast_more_replicas_do_more() -> None:
+    """Half of 100 items/s of 20 ms goes to one replica now, and to each of any number."""
+    half = Queue(Wait(20.0, 1.0, 48.0, None, 1.0, 1, 0.0, Fit(), 5.0, copied=0.5), 1, None)
+    choice = choose({"a": half}, [bound(60.0, "a")])
+    assert 2 <= choice.replicas["a"] <= 4
+    assert takes_ms({"a": half}, choice.replicas) <= 60.0
+    full = Queue(Wait(20.0, 1.0, 400.0, None, 1.0, 4, 0.0, Fit(), 5.0, copied=0.5), 1, None)
+    choice = choose({"a": full}, [bound(60.0, "a")])
+    assert choice.replicas == {"a": 4}
+    assert choice.infeasible

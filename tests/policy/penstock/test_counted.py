@@ -1,8 +1,10 @@
 """Ratios over some intervals, and what begins them anew."""
 
 import pytest
+from msgspec.structs import replace
 
 from penstock.policy.penstock.counted import Counted, Ratio, counted
+from penstock.stats.snapshot import Snapshot
 from tests.policy.penstock.flows import row
 
 
@@ -35,7 +37,33 @@ def test_costs_and_what_becomes_of_items_come_from_a_snapshot() -> None:
     known = counted(Counted(), seen)
     assert known.service_s("t0") == pytest.approx(0.02)
     assert known.service_s("t1") == pytest.approx(0.005)
-    assert known.ratio(seen.stream("t0->t1"), seen.tasks["t0"]) == 1.0
+    assert known.ratio(seen, seen.stream("t0->t1")) == 1.0
+
+
+def broadcast(items: float, replicas: int) -> Snapshot:
+    """A row whose first task sends so much to each replica of the second."""
+    seen = row(100, (20.0, 5.0), (4, replicas))
+    streams = [
+        replace(one, wiring="broadcast", emitted_total=items * replicas) if one.receiver == "t1" else one
+        for one in seen.streams
+    ]
+    return replace(seen, streams=streams)
+
+
+def test_a_broadcast_counts_once_and_more_replicas_get_more_of_it() -> None:
+    seen = broadcast(20.0, 2)
+    known = counted(Counted(), seen)
+    assert known.ratio(seen, seen.stream("t0->t1")) == pytest.approx(2 * 20 / 500)
+    more = broadcast(20.0, 8)
+    assert counted(known, more).ratio(more, more.stream("t0->t1")) == pytest.approx(8 * 20 / 500)
+
+
+def test_the_luck_of_a_broadcast_is_that_of_what_was_sent() -> None:
+    """Of 20 that were sent in an interval 32 may be sent in the next, however many copies these are."""
+    known = counted(Counted(), broadcast(20.0, 16))
+    again = broadcast(32.0, 16)
+    assert counted(known, again).becomes["t0->t1"].intervals > 1.0
+    assert counted(known, broadcast(60.0, 16)).becomes["t0->t1"].intervals == 1.0
 
 
 def test_what_is_missing_stays_as_it_was() -> None:

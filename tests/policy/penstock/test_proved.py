@@ -24,7 +24,7 @@ def test_what_was_held_for_some_intervals_is_borne() -> None:
 
 
 def test_as_many_misses_as_the_share_allows_may_be_luck() -> None:
-    few, many = [(100.0, True)] * 4, [(100.0, True)] * 30
+    few, many = [(100.0, True)] * 4, [(100.0, True)] * 22
     missed = (100.0, False)
     assert proved(*few, missed).bears({"source": 100.0}, SHARE)
     assert not proved(*few, missed, missed).bears({"source": 100.0}, SHARE)

@@ -9,16 +9,25 @@ from hypothesis import strategies as st
 from penstock.policy.penstock.waiting import FIT_LIMITS, Arrivals, Fit, Wait, kingman_ms, learnt
 
 
-def wait(rate_per_s: float = 100.0, arrivals: Arrivals | None = None, exponent: float = 0.0) -> Wait:
-    return Wait(20.0, 0.5, rate_per_s, arrivals, 1.0, 4, exponent, Fit(), 5.0)
+def wait(
+    rate_per_s: float = 100.0, arrivals: Arrivals | None = None, exponent: float = 0.0, copied: float = 0.0
+) -> Wait:
+    return Wait(20.0, 0.5, rate_per_s, arrivals, 1.0, 4, exponent, Fit(), 5.0, copied)
 
 
 @settings(max_examples=40)
-@given(st.floats(1, 1_000), st.integers(1, 60), st.floats(0, 1), st.integers(1, 20), st.floats(0, 30))
+@given(
+    st.floats(1, 1_000),
+    st.integers(1, 60),
+    st.floats(0, 1),
+    st.integers(1, 20),
+    st.floats(0, 30),
+    st.floats(0, 1),
+)
 def test_one_more_replica_never_makes_it_longer(
-    rate: float, replicas: int, dealt: float, senders: int, per_lifetime: float
+    rate: float, replicas: int, dealt: float, senders: int, per_lifetime: float, copied: float
 ) -> None:
-    model = wait(rate, Arrivals(1.0, 4, dealt, senders, per_lifetime))
+    model = wait(rate, Arrivals(1.0, 4, dealt, senders, per_lifetime), copied=copied)
     before, after = model.wait_ms(replicas)[0], model.wait_ms(replicas + 1)[0]
     assert after <= before * (1 + 1e-9)
 
@@ -26,6 +35,11 @@ def test_one_more_replica_never_makes_it_longer(
 def test_too_few_replicas_wait_for_ever() -> None:
     assert wait(200.0).wait_ms(4) == (math.inf, math.inf)
     assert wait(199.0).wait_ms(4)[0] > 1_000
+
+
+def test_each_replica_gets_all_of_what_is_broadcast() -> None:
+    """Of 2 busy ones of 4 a quarter is: with 8 there is as much of that for each, and half of the rest."""
+    assert wait(100.0, copied=0.25).busy(8) == pytest.approx(1.5 + 2 * 0.5)
 
 
 def test_it_is_the_m_m_1_queue_where_arrivals_are_poisson() -> None:

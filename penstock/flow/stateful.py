@@ -14,7 +14,7 @@ COMMITTED: Final = (
 )
 LOST: Final = (
     "is in the memory of its workers and in no commit: it is lost when a worker or executor ends or is"
-    " replaced, and when the flow is started again"
+    " replaced, when a replica moves to another executor, and when the flow is started again"
 )
 ELSEWHERE: Final = (
     "with a checkpoint in an object store other than S3 (gs:, abfs:), or on a cluster without a checkpoint,"

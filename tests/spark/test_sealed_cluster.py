@@ -65,7 +65,7 @@ def test_a_row_that_another_has_sealed_ends_the_flow_unread(tmp_path: Path) -> N
     assert result["ended"]
     assert result["exact"]
     assert result["refused_before"] == {}
-    # Spark tells of the reader's failure, or of the writer's, whose connection the reader has closed: whichever it hears first.
+    # Spark tells of what it hears of first: the reader, or the writer whose connection the reader has closed.
     told = ("brought a row that no executor of this application has sealed", "ClosedChannelException")
     assert any(words in result["failure"] for words in told)
     assert set(result["refused"]) <= {"0", "1"}

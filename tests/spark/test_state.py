@@ -1,6 +1,7 @@
 """Declared state on real Spark where nothing commits it: in the memory of workers, and a notice says so."""
 
 import operator
+import os
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def last_digit(item: Item) -> int:
     return item.index % 10
 
 
+@pytest.mark.skipif("PENSTOCK_TEST_MASTER" in os.environ, reason="a replica may move to another executor")
 def test_state_is_kept_by_key_and_over_a_boundary(
     spark: SparkSession, collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

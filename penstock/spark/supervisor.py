@@ -303,11 +303,11 @@ class Supervisor:
         return sum(self._items_in(sources=True).values()) - self.restarts.replayed
 
     def tell_of_the_shuffle(self) -> None:
-        """That it is Spark's own between executors where it was not chosen, once."""
+        """That it is Spark's own where it was not chosen, once."""
         why = self.bridge.shuffle_problem()
         if why is not None and why != self._told_of_shuffle:
             self._told_of_shuffle = why
-            self.tell(f"Penstock's shuffle between executors cannot be used, Spark's own is: {why}")
+            self.tell(f"Penstock's shuffle cannot be used, Spark's own is: {why}")
 
     def tell(self, notice: str) -> None:
         """Somebody must hear of it: the logger, and whoever asked for notices."""

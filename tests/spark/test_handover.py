@@ -343,4 +343,4 @@ def test_that_sparks_shuffle_is_used_instead_is_told(
     flow = ps.Flow("fallback")
     flow.source(numbered(10, rate=1000), name="numbers").sink(collector, name="out")
     assert ps.run(flow, on_notice=told.append).await_termination(30)
-    assert told == ["Penstock's shuffle between executors cannot be used, Spark's own is: there is no secret"]
+    assert told == ["Penstock's shuffle cannot be used, Spark's own is: there is no secret"]

@@ -174,6 +174,6 @@ def test_executors_that_cannot_listen_use_sparks_shuffle_and_say_why(tmp_path: P
     began, ran_again, notice = result["told"]
     assert " cannot listen on 192.0.2.1 (" in began
     assert ran_again.startswith("it runs again")
-    assert notice.startswith("Penstock's shuffle between executors cannot be used, Spark's own is: executor ")
+    assert notice.startswith("Penstock's shuffle cannot be used, Spark's own is: executor ")
     assert " cannot listen on 192.0.2.1 (" in notice
     assert notice.endswith("; spark.penstock.shuffle.address is where executors listen")

@@ -190,7 +190,7 @@ def test_that_sparks_shuffle_is_used_after_a_restart_is_told_once() -> None:
     lived.bridge.dies_in_drain = 2
     lived.bridge.problem = "executor 3 cannot listen"
     lived.supervisor.stop(30)
-    words = "Penstock's shuffle between executors cannot be used, Spark's own is: executor 3 cannot listen"
+    words = "Penstock's shuffle cannot be used, Spark's own is: executor 3 cannot listen"
     assert lived.notices.count(words) == 1
 
 

@@ -62,6 +62,24 @@ class Maps:
         out((self.by, sum(self.times.values())))
 
 
+class Timed:
+    """A timer tells how many items have come since it told last: how many at once is up to the clock."""
+
+    by = state.key(int)
+    counts = state.map_of(str, int)
+    quiet = state.timer()
+
+    def process(self, item: Item, out: Any) -> None:
+        self.counts["waiting"] = self.counts.get("waiting", 0) + 1
+        self.quiet.set("100 ms")
+
+    @quiet.fires
+    def tell(self, out: Any) -> None:
+        waiting = self.counts.pop("waiting")
+        self.counts["told"] = self.counts.get("told", 0) + waiting
+        out((self.by, waiting))
+
+
 def added(one: Item, other: Item) -> Item:
     return Item(0, one.index + other.index)
 
@@ -112,12 +130,34 @@ class Kind(NamedTuple):
     shown: Callable[[Any], Any] = same
     most_inputs: int = 1
 
+    def check(self, kept: dict[Any, Any], lines: list[Any], items: dict[int, list[Item]]) -> None:
+        """What was kept and written, against a single process that has read these items by key."""
+        found = {key: comparable(value) for key, value in kept.items()}
+        assert found == {key: self.kept(those) for key, those in items.items()}
+        sent = [line for those in items.values() for line in self.sent(those)]
+        assert sorted(map(self.shown, lines)) == sorted(sent)
+
+
+class ByTimer(Kind):
+    """One whose timers send: each item is waiting, or was told of once."""
+
+    def check(self, kept: dict[Any, Any], lines: list[Any], items: dict[int, list[Item]]) -> None:
+        assert {key: sum(counts.values()) for key, counts in kept.items()} == {
+            key: len(those) for key, those in items.items()
+        }
+        told = Counter[int]()
+        for key, waiting in lines:
+            told[key] += waiting
+        assert told == Counter({key: counts["told"] for key, counts in kept.items() if "told" in counts})
+        assert told, "no timer has fired"
+
 
 def declaring(body: type, kept: Callable[[list[Item]], Any]) -> Kind:
     return Kind(lambda keyed, *more, **options: keyed.task(body, *more, **options), kept, most_inputs=2)
 
 
-KINDS = {
+KINDS: dict[str, Kind] = {
+    "timed": ByTimer(lambda keyed, *more, **options: keyed.task(Timed, *more, **options), len, most_inputs=2),
     "values": declaring(Values, len),
     "lists": declaring(Lists, lambda items: Counter(map(number_of, items))),
     "maps": declaring(Maps, lambda items: Counter(item.partition for item in items)),
@@ -216,12 +256,11 @@ class Graph:
             kind, by_key = KINDS[name], defaultdict[int, list[Item]](list)
             for item in read:
                 by_key[key_of(item)] += [item] * self.inputs_of(name)
-            kept = {one.key: comparable(one.value) for one in job.state(name)}
-            assert kept == {key: kind.kept(items) for key, items in by_key.items()}, name
             texts = [file.read_text() for file in (files / name).rglob("*.jsonl")]
             lines = [json.loads(line) for text in texts for line in text.splitlines()]
-            sent = [line for items in by_key.values() for line in kind.sent(items)]
-            assert sorted(map(kind.shown, lines)) == sorted(sent), name
+            print(f"{name}: {len(lines)} lines")
+            kept = {one.key: one.value for one in job.state(name) if one.name != "quiet"}
+            kind.check(kept, lines, by_key)
         sums = Counter[str]()
         for one in job.state("sums"):
             sums[one.name] += one.value

@@ -1,4 +1,4 @@
-"""What commits by epoch marks cost a flow: one each second against none, in turn.
+"""What commits by epoch marks cost a flow: one each second against none, side by side.
 
 A keyed count of 10,000 items/s in envelopes of 20 ms has 100,000 keys, of which 10,000 change in a second.
 """
@@ -15,7 +15,8 @@ import numpy
 
 import penstock
 from penstock.bench.baselines import bench_session
-from penstock.bench.harness import Check, Effort, median, ratio
+from penstock.bench.beside import Beside
+from penstock.bench.harness import Check, Effort, median, median_ratio, ratio
 from penstock.bench.keyed import KEYS, LIFETIME, Counted, Sampled, key_of
 from penstock.bench.state_count import SLOTS
 from penstock.bench.state_disk import StateFiles
@@ -49,8 +50,15 @@ class Length:
     counted_s: float
 
 
-LENGTHS: Final = {Effort.QUICK: Length(1, 3.0, 15.0), Effort.FULL: Length(8, 4.0, 16.0)}
-"""Many short turns: what an item costs drifts by a fifth within minutes, on a machine that others use too."""
+LENGTHS: Final = {Effort.QUICK: Length(1, 3.0, 15.0), Effort.FULL: Length(6, 4.0, 20.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """For a turn."""
+
+    length: Length
+    commits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +91,24 @@ class Turn:
 
 
 def each_second(effort: Effort) -> tuple[dict[str, Any], list[Check]]:
-    """Both in turn; whoever goes first in one turn goes last in the next."""
+    """Both at the same time, in two processes, which have commits in turn."""
     length = LENGTHS[effort]
-    bench_session(SLOTS)
-    tell("  warm-up")
-    run(Length(1, 0.0, WARM_UP_S), commits=True)
     taken: dict[str, list[Turn | None]] = {name: [] for name in CONTESTANTS}
-    for number in turns(length.turns):
-        for name in CONTESTANTS if number % 2 == 0 else CONTESTANTS[::-1]:
-            tell(f"  {name} a commit each second")
-            taken[name].append(run(length, commits=name == "with"))
+    with Beside(turn, len(CONTESTANTS)) as both:
+        tell("  warm-up")
+        both.at_once([Asked(Length(1, 0.0, WARM_UP_S), commits=True)] * 2)
+        for number in turns(length.turns):
+            names = CONTESTANTS if number % 2 == 0 else CONTESTANTS[::-1]
+            found = both.at_once([Asked(length, name == "with") for name in names])
+            for name, one in zip(names, found, strict=True):
+                taken[name].append(one)
     return summarise(taken, length)
+
+
+def turn(asked: Asked) -> Turn | None:
+    """In a process of its own."""
+    bench_session(SLOTS)
+    return run(asked.length, commits=asked.commits)
 
 
 def flow(ledger: Ledger) -> penstock.Flow:
@@ -195,7 +210,7 @@ def summarise(
     checks = [
         Check(
             f"{part.replace('_', ' ')}, with / without commits",
-            median(_ratios(taken, part)),
+            median_ratio(_values(taken["with"], part), _values(taken["without"], part)),
             "<=",
             bar,
         )
@@ -214,11 +229,8 @@ def summarise(
     return figures, checks
 
 
-def _ratios(taken: Mapping[str, Sequence[Turn | None]], part: str) -> list[float]:
-    """With commits over without, of each turn in which something came from both."""
-    pairs = zip(*(taken[name] for name in CONTESTANTS), strict=True)
-    found = [ratio(getattr(one, part), getattr(other, part)) for one, other in pairs if one and other]
-    return [one for one in found if one is not None]
+def _values(turns: Sequence[Turn | None], part: str) -> list[float | None]:
+    return [None if one is None else getattr(one, part) for one in turns]
 
 
 def _shown(commits: Commits) -> dict[str, Any]:

@@ -87,6 +87,12 @@ def median(values: Sequence[float]) -> float | None:
     return statistics.median(values) if values else None
 
 
+def median_ratio(above: Sequence[float | None], below: Sequence[float | None]) -> float | None:
+    """The middle of the ratios within turns that both have."""
+    found = [ratio(*pair) for pair in zip(above, below, strict=True)]
+    return median([one for one in found if one is not None])
+
+
 def ratio(above: float | None, below: float | None) -> float | None:
     """None if one of them was not measured, or there is nothing to divide by."""
     return above / below if above is not None and below else None

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import penstock
 from penstock.bench.baselines import bench_session
-from penstock.bench.harness import Check, Effort, median, ratio
+from penstock.bench.beside import Beside
+from penstock.bench.harness import Check, Effort, median, median_ratio
 from penstock.bench.keyed import KEYS, LIFETIME, Attribute, Declared, drop, itself, made
 from penstock.bench.telling import tell, turns
 from penstock.bench.windows import Window, window
@@ -33,7 +34,18 @@ class Length:
     window_s: float
 
 
-LENGTHS: Final = {Effort.QUICK: Length(1, 3.0, 5.0), Effort.FULL: Length(3, 8.0, 10.0)}
+LENGTHS: Final = {Effort.QUICK: Length(1, 3.0, 5.0), Effort.FULL: Length(6, 8.0, 15.0)}
+OFFERED_TURNS: Final = 3
+"""At most: items/s scatter less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """For a look."""
+
+    name: str
+    rate_per_s: float
+    length: Length
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +69,29 @@ def flow(contestant: str, rate_per_s: float) -> penstock.Flow:
 
 
 def count(effort: Effort) -> tuple[dict[str, Any], list[Check]]:
-    """All in turn, at a rate that is kept (for CPU) and at one that is not (for items/s)."""
+    """At a rate that is kept (for CPU) side by side, at one that is not (for items/s) in turn."""
     length = LENGTHS[effort]
-    bench_session(SLOTS)
     taken: dict[str, dict[str, list[Look]]] = {
         load: {name: [] for name in CONTESTANTS} for load in ("kept", "offered")
     }
-    for number in turns(length.turns):
-        for load, rate_per_s in (("kept", RATE_PER_S), ("offered", OFFERED_PER_S)):
-            for name in CONTESTANTS if number % 2 == 0 else CONTESTANTS[::-1]:
-                tell(f"  count, {name}, {rate_per_s:,.0f} items/s")
-                taken[load][name].append(look(name, rate_per_s, length))
+    with Beside(looked, len(CONTESTANTS)) as all_of_them:
+        for number in turns(length.turns):
+            first = number % len(CONTESTANTS)
+            names = CONTESTANTS[first:] + CONTESTANTS[:first]
+            tell(f"  count, side by side, {RATE_PER_S:,.0f} items/s")
+            found = all_of_them.at_once([Asked(name, RATE_PER_S, length) for name in names])
+            for name, one in zip(names, found, strict=True):
+                taken["kept"][name].append(one)
+            for name in names if number < OFFERED_TURNS else ():
+                tell(f"  count, {name}, {OFFERED_PER_S:,.0f} items/s")
+                taken["offered"][name].append(all_of_them.alone(Asked(name, OFFERED_PER_S, length)))
     return summarise(taken)
+
+
+def looked(asked: Asked) -> Look:
+    """In a process of its own."""
+    bench_session(SLOTS)
+    return look(asked.name, asked.rate_per_s, asked.length)
 
 
 def look(name: str, rate_per_s: float, length: Length) -> Look:
@@ -98,10 +121,7 @@ def bytes_per_key(job: Job, keys: int, task: str = "count", beside: str = "drop"
 
 def summarise(taken: Looks) -> tuple[dict[str, Any], list[Check]]:
     """CPU of all processes per item, and what two cores take at most."""
-    costs = {
-        name: [cost for one in looks if (cost := one.window.cpu_us_per_item) is not None]
-        for name, looks in taken["kept"].items()
-    }
+    costs = {name: [one.window.cpu_us_per_item for one in looks] for name, looks in taken["kept"].items()}
     rates = {name: [one.window.items_per_s for one in looks] for name, looks in taken["offered"].items()}
     memory = {
         name: [one.bytes_per_key for one in looks if one.bytes_per_key is not None]
@@ -117,7 +137,7 @@ def summarise(taken: Looks) -> tuple[dict[str, Any], list[Check]]:
         }
     checks = [Check("lowest rate kept, items/s", min(kept, default=None), ">=", 0.9 * RATE_PER_S)]
     for name, words in ((COMMITTED, "committed each second"), (DECLARED, "without commits")):
-        less = ratio(median(costs[name]), median(costs[ATTRIBUTE]))
+        less = median_ratio(costs[name], costs[ATTRIBUTE])
         checks += [
             Check(f"CPU per item, declared, {words} / attribute", less, "<=", MOST_CPU),
             Check(f"items/s, declared, {words}", median(rates[name]), ">=", ENOUGH_PER_S),

@@ -20,6 +20,7 @@ from penstock.policy.penstock.memory import Memory
 from penstock.policy.penstock.model import Model
 from penstock.policy.penstock.parameters import PenstockParameters
 from penstock.policy.penstock.price import Prices
+from penstock.policy.penstock.proved import MANY
 from penstock.stats.snapshot import Snapshot
 
 _BAND = 1.25
@@ -81,12 +82,12 @@ def wanted(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -
         cases.append(_Case(model, comes, demand(snapshot, memory.counts, planned, drained), often))
     need = _choice(cases, 1.0, {})
     share = max((share_of(one, parameters) for one in snapshot.constraints), default=parameters.share)
-    borne = memory.proved.bears({name: one.planned_per_s for name, one in forecasts.items()}, share)
-    band = _SOLID if borne and memory.proved.is_solid else _BAND if borne or ahead == 1 else 1.0
+    borne = memory.proved.borne({name: one.planned_per_s for name, one in forecasts.items()}, share)
+    band = _SOLID if borne >= MANY else _BAND if borne or ahead == 1 else 1.0
     return Wanted(
         need=_within_limits(snapshot, need),
         enough=_within_limits(snapshot, _choice(cases, _BAND, need.replicas)),
-        is_short=not all(one.keeps(1.0 / band) for one in cases),
+        is_short=not all(one.keeps(1.0 / band) for one in (cases[:1] if borne >= MANY else cases)),
         forecasts=forecasts,
     )
 

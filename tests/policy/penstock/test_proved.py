@@ -17,20 +17,20 @@ def proved(*intervals: tuple[float, bool]) -> Proved:
 
 def test_what_was_held_for_some_intervals_is_borne() -> None:
     known = proved((100.0, True), (110.0, True), (90.0, True))
-    assert known.bears({"source": 112.0}, SHARE)
-    assert not known.bears({"source": 130.0}, SHARE)
-    assert not known.bears({"source": 100.0, "other": 1.0}, SHARE)
-    assert not proved((100.0, True), (110.0, True)).bears({"source": 100.0}, SHARE)
+    assert known.borne({"source": 112.0}, SHARE)
+    assert not known.borne({"source": 130.0}, SHARE)
+    assert not known.borne({"source": 100.0, "other": 1.0}, SHARE)
+    assert not proved((100.0, True), (110.0, True)).borne({"source": 100.0}, SHARE)
 
 
 def test_as_many_misses_as_the_share_allows_may_be_luck() -> None:
     few, many = [(100.0, True)] * 4, [(100.0, True)] * 22
     missed = (100.0, False)
-    assert proved(*few, missed).bears({"source": 100.0}, SHARE)
-    assert not proved(*few, missed, missed).bears({"source": 100.0}, SHARE)
-    assert proved(*few, missed, missed).bears({"source": 100.0}, 0.9)
-    assert proved(*many, missed, missed).bears({"source": 100.0}, SHARE)
-    assert not proved(*many, missed, missed, missed).bears({"source": 100.0}, SHARE)
+    assert proved(*few, missed).borne({"source": 100.0}, SHARE)
+    assert not proved(*few, missed, missed).borne({"source": 100.0}, SHARE)
+    assert proved(*few, missed, missed).borne({"source": 100.0}, 0.9)
+    assert proved(*many, missed, missed).borne({"source": 100.0}, SHARE)
+    assert not proved(*many, missed, missed, missed).borne({"source": 100.0}, SHARE)
 
 
 @given(st.lists(st.booleans(), max_size=70), st.floats(0.5, 0.999), st.floats(0.5, 0.999))
@@ -39,15 +39,24 @@ def test_a_lower_share_and_fewer_misses_are_never_harder_to_bear(
 ) -> None:
     known = proved(*((100.0, each) for each in held))
     low, high = sorted((one, other))
-    if known.bears({"source": 100.0}, high):
-        assert known.bears({"source": 100.0}, low)
-        assert proved(*((100.0, True) for _ in held)).bears({"source": 100.0}, high)
+    if known.borne({"source": 100.0}, high):
+        assert known.borne({"source": 100.0}, low)
+        assert proved(*((100.0, True) for _ in held)).borne({"source": 100.0}, high)
+
+
+def test_what_was_borne_of_the_most_is_not_forgotten_while_less_comes() -> None:
+    high, low = [(240.0, True)] * 12, [(30.0, True)] * 100
+    assert proved(*high, *low).borne({"source": 240.0}, SHARE) == 12
+    assert proved(*low, *high).borne({"source": 240.0}, SHARE) == 60
+    missed = [(240.0, index % 2 == 0) for index in range(12)]
+    assert not proved(*missed, *low).borne({"source": 240.0}, SHARE)
+    assert proved(*missed, *low).borne({"source": 30.0}, SHARE)
 
 
 def test_fewer_replicas_have_borne_nothing() -> None:
     known = proved(*[(100.0, True)] * 5)
     assert known.changed({"a": 2, "b": 3}, {"a": 1, "b": 4}) == Proved()
-    assert not Proved().bears({"source": 1.0}, SHARE)
+    assert not Proved().borne({"source": 1.0}, SHARE)
 
 
 def test_more_replicas_bear_what_fewer_did_and_have_missed_nothing_yet() -> None:

@@ -26,7 +26,8 @@ from penstock.stats.snapshot import Snapshot
 _BAND = 1.25
 """So much longer may waits be before what was found to be enough is too little. Where replicas come within
 an interval, or those of now have borne as much (proved.py), there is time to see, and they may be so
-much longer before more are ordered, too; and SOLID times as long where that is known of many intervals."""
+much longer before more are ordered, too; and SOLID times as long where that is known of many intervals. Then
+head-room needs no more either, whatever an item costs while fewer come: these share no envelopes."""
 _SOLID = 1.6
 
 

@@ -51,6 +51,7 @@ final class Pump implements TaskHost.Unit {
   private volatile Channels channels; // null where commits are boundaries
   private volatile TaskContext context;
   private long newsLookedAt; // by the agent's thread alone
+  private boolean behind; // by the same
   private volatile Inbox<Object> inbox; // where rows wait before the feeder takes them; null if that is Spark's affair
 
   Pump(RunSpec run, UnitSpec unit, int replica, long batch, SourceOrder source) throws Exception {
@@ -156,7 +157,10 @@ final class Pump implements TaskHost.Unit {
     }
   }
 
-  /** Called by the agent's thread: tells workers whether those they send to come after. If nothing is sent nobody looks. */
+  /**
+   * Called by the agent's thread: tells workers whether those they send to come after. Nobody looks while nothing is sent, unless
+   * they did not come after at the last look: a sender that waits for room sends nothing either.
+   */
   void tellBehind() {
     if (!started || closed) {
       return;
@@ -164,7 +168,7 @@ final class Pump implements TaskHost.Unit {
     long news = out.news();
     boolean sends = news != newsLookedAt;
     newsLookedAt = news;
-    boolean behind = sends && Handovers.anyHasMore(context, BEHIND_BYTES);
+    behind = (sends || behind) && Handovers.anyHasMore(context, BEHIND_BYTES);
     for (TaskHost task : tasks) {
       WorkerProcess worker = task.reads();
       if (worker != null) {

@@ -83,4 +83,7 @@ def _with_percentiles(constraint: ConstraintSpec, passed_ms: Sketch | None) -> C
         passed_ms.quantile(share) if passed_ms.count >= least else None
         for share, least in LEAST_SAMPLES.items()
     )
-    return msgspec.structs.replace(constraint, p95_ms=p95_ms, p99_ms=p99_ms, samples=passed_ms.count)
+    late = None if constraint.statistic == "mean" else passed_ms.above(constraint.latency_ms)
+    return msgspec.structs.replace(
+        constraint, p95_ms=p95_ms, p99_ms=p99_ms, samples=passed_ms.count, late=late
+    )

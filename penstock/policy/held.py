@@ -2,11 +2,13 @@
 
 A constraint bounds the mean latency of the items of any `window_s` seconds. Snapshots come at the intervals
 of whoever looks. So the verdict at the end of an interval is over the last intervals that cover the window,
-each of them counting by its items; one that is as long as the window, or longer, is judged by itself. A bound
-of a percentile is judged by the largest of these intervals, for percentiles do not add up.
+each of them counting by its items; one that is as long as the window, or longer, is judged by itself.
+Percentiles do not add up, but items do: a p95 is held as long as at most one of twenty of the items that were
+followed was over the bound. Where nobody has counted those, the largest percentile of the intervals is judged.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +19,7 @@ from penstock.stats.snapshot import ConstraintSpec, Snapshot
 
 COVERED = 0.9
 """Intervals of a clock are never exact: so much of a window is the whole of it."""
+_MAY_BE_LATE = {"p95": 0.05, "p99": 0.01}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class _Seen:
     value_ms: float | None
     items: float
     sent: bool
+    samples: int
+    late: int | None
 
 
 class Judge:
@@ -72,11 +77,22 @@ class Judge:
         by_mean = constraint.statistic == "mean"
         if not known:
             return Verdict(None, False if by_mean and any(one.sent for one in seen) else None)
-        value_ms = max(value for value, _ in known)
         if by_mean:
             items = sum(weight for _, weight in known)
             value_ms = sum(value * weight for value, weight in known) / items
-        return Verdict(value_ms, value_ms <= constraint.latency_ms)
+            return Verdict(value_ms, value_ms <= constraint.latency_ms)
+        value_ms = max(value for value, _ in known)
+        late = _share_late([one for one in seen if one.samples])
+        if late is None:
+            return Verdict(value_ms, value_ms <= constraint.latency_ms)
+        return Verdict(value_ms, late <= _MAY_BE_LATE[constraint.statistic])
+
+
+def _share_late(seen: Sequence[_Seen]) -> float | None:
+    """Of the items that were followed; None if nobody counted them."""
+    if not seen or any(one.late is None for one in seen):
+        return None
+    return sum(one.late or 0 for one in seen) / sum(one.samples for one in seen)
 
 
 def _look(snapshot: Snapshot, constraint: ConstraintSpec) -> _Seen:
@@ -86,7 +102,14 @@ def _look(snapshot: Snapshot, constraint: ConstraintSpec) -> _Seen:
     if constraint.statistic == "mean":
         value_ms = sequence_latency_ms(snapshot, constraint)
     # Items that were timed and not counted are some, too.
-    return _Seen(snapshot.interval_s, finite(value_ms), max(1.0, items or 0.0), _sends(snapshot))
+    return _Seen(
+        snapshot.interval_s,
+        finite(value_ms),
+        max(1.0, items or 0.0),
+        _sends(snapshot),
+        constraint.samples or 0,
+        constraint.late,
+    )
 
 
 def _forget(seen: deque[_Seen], window_s: float | None) -> None:

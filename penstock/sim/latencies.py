@@ -34,6 +34,11 @@ class Latencies:
     def count(self) -> int:
         return int(self._counts.sum())
 
+    def above(self, value_ms: float) -> int:
+        """How many items took longer, within the width of a bucket."""
+        bucket = math.log(max(value_ms * 1e-3, _SMALLEST_S) / _SMALLEST_S) / _GROWTH
+        return int(self._counts[math.floor(bucket + 0.5) + 1 :].sum())
+
     def quantile_ms(self, share: float) -> float | None:
         """The latency that `share` of the items do not exceed."""
         if self.count == 0:

@@ -51,7 +51,11 @@ def _with_percentiles(constraint: ConstraintSpec, seen: Latencies | None) -> Con
     if seen is None:
         return constraint
     return msgspec.structs.replace(
-        constraint, p95_ms=seen.quantile_ms(0.95), p99_ms=seen.quantile_ms(0.99), samples=seen.count
+        constraint,
+        p95_ms=seen.quantile_ms(0.95),
+        p99_ms=seen.quantile_ms(0.99),
+        samples=seen.count,
+        late=None if constraint.statistic == "mean" else seen.above(constraint.latency_ms),
     )
 
 

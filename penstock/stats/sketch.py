@@ -56,8 +56,12 @@ class Sketch:
         for index in sorted(self._buckets):
             below += self._buckets[index]
             if rank < below:
-                return float(2 * _GAMMA**index / (_GAMMA + 1))
+                return _middle(index)
         return None
+
+    def above(self, value: float) -> int:
+        """How many values are larger, within the relative error."""
+        return sum(count for index, count in self._buckets.items() if _middle(index) > value)
 
     def merge(self, other: "Sketch") -> "Sketch":
         """Both together."""
@@ -95,3 +99,7 @@ class Sketch:
         sketch._zeros = data["zeros"]
         sketch._buckets = {int(index): count for index, count in data["buckets"].items()}
         return sketch
+
+
+def _middle(index: int) -> float:
+    return float(2 * _GAMMA**index / (_GAMMA + 1))

@@ -199,8 +199,8 @@ class ConstraintSpec(
 
     `share` is the share of intervals in which it is to be held; None leaves that to the policy.
     What is no part of the bound is what was seen, for those who look at the run later: `p95_ms` and `p99_ms`
-    of the interval, of so many `samples`; `mean_ms` over the last `window_s` seconds, and whether that was
-    `held`.
+    of the interval, of so many `samples`, of which so many were `late`, over the bound of a percentile;
+    `mean_ms` over the last `window_s` seconds, and whether that was `held`.
     """
 
     name: str
@@ -211,6 +211,7 @@ class ConstraintSpec(
     p95_ms: Amount | None = None
     p99_ms: Amount | None = None
     samples: Count | None = None
+    late: Count | None = None
     mean_ms: Amount | None = None
     held: bool | None = None
     share: Share | None = None

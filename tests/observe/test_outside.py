@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 import penstock as ps
 from penstock.flow.layers import Layout, lay_out
@@ -69,6 +70,15 @@ def test_percentiles_are_of_the_items_that_left_a_sequence(sequence: list[str]) 
     found = complete(Outside(None), {NAME: values}, sequence).constraints[0]
     assert found.p95_ms == pytest.approx(50, rel=0.02)
     assert found.p99_ms == pytest.approx(500, rel=0.02)
+
+
+def test_items_over_the_bound_of_a_percentile_are_counted() -> None:
+    values = {NAME: sketch(*[5.0] * 93, *[50.0] * 5, *[500.0] * 2)}
+    placed = layout()
+    (mean,) = bare(placed).constraints
+    tail = replace(mean, statistic="p95", latency_ms=40.0)
+    both = replace(bare(placed), constraints=[mean, tail])
+    assert [one.late for one in Outside(None).complete(both, placed, {}, values).constraints] == [None, 7]
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,18 @@ def test_percentiles_are_judged_by_the_worst_interval_and_unknown_ones_not_at_al
     assert held(seen(1.0, statistic="p50")) == [None]
 
 
+def test_of_items_that_are_counted_a_percentile_is_judged_over_the_whole_window() -> None:
+    def tail(late: int, samples: int = 100, statistic: str = "p95") -> Snapshot:
+        return seen(1.0, statistic=statistic, p95_ms=9.0, p99_ms=9.0, samples=samples, late=late)
+
+    assert held(tail(5), tail(6), tail(4)) == [True, False, True]
+    assert held(tail(9), tail(0)) == [False, True], "9 of 200"
+    assert held(tail(9), tail(0, samples=10)) == [False, False], "items count, not intervals"
+    assert held(tail(1, statistic="p99"), tail(2, statistic="p99")) == [True, False]
+    unknown = seen(1.0, statistic="p95", samples=3, late=3)
+    assert held(unknown, tail(0, samples=20)) == [None, False], "few items tell nothing, but count"
+
+
 def test_verdicts_are_written_into_snapshots() -> None:
     judge = Judge()
     judge.judged(seen(10))

@@ -19,6 +19,14 @@ def test_a_quantile_is_right_within_one_percent(values: list[float], share: floa
     assert latencies.quantile_ms(share) == pytest.approx(expected * 1000.0, rel=0.011)
 
 
+@given(st.lists(st.floats(1e-6, 1e3), max_size=200), st.floats(1e-3, 1e6))
+def test_those_above_are_counted_within_one_percent(values: list[float], bound_ms: float) -> None:
+    latencies = Latencies()
+    latencies.add(np.array(values))
+    surely, perhaps = (sum(1000.0 * value > bound_ms * off for value in values) for off in (1.011, 0.989))
+    assert surely <= latencies.above(bound_ms) <= perhaps
+
+
 def test_merged_histograms_are_those_of_all_values() -> None:
     values = np.random.default_rng(0).gamma(2.0, 0.01, 1000)
     whole, first, second = Latencies(), Latencies(), Latencies()

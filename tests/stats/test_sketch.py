@@ -30,6 +30,13 @@ def test_a_quantile_is_within_the_relative_error(numbers: list[float], share: fl
     assert abs(estimate - exact) <= RELATIVE_ERROR * exact * (1 + 1e-9) + 1e-9
 
 
+@given(values, st.floats(1e-6, 1e9))
+def test_those_above_are_counted_within_the_relative_error(numbers: list[float], bound: float) -> None:
+    surely = sum(number > bound * (1 + 2.1 * RELATIVE_ERROR) for number in numbers)
+    perhaps = sum(number > bound * (1 - 2.1 * RELATIVE_ERROR) for number in numbers)
+    assert surely <= sketch_of(numbers).above(bound) <= perhaps
+
+
 @given(values, values, values)
 def test_merging_in_any_order_gives_the_same(a: list[float], b: list[float], c: list[float]) -> None:
     one, two, three = sketch_of(a), sketch_of(b), sketch_of(c)

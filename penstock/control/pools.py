@@ -5,10 +5,10 @@ boundary it takes costs the same for one replica as for many.
 
     size' = min(most, max(need, 2 size))                                    if need > size
 
-It shrinks when it was far too large for a long time, to twice the largest need of that time (the same default
-that a pool has at the start):
+It shrinks when it was far too large for a long time, to twice the largest need of that time, and never below
+what was asked for, `elastic(..., pool=)`; 8 where nobody asked:
 
-    size' = min(most, max(8, 2 peak)),  peak = max need of the last shrink_after_s       if size' <= size / 2
+    size' = min(most, max(least, 2 peak)),  peak = max need of the last shrink_after_s   if size' <= size / 2
 
 When slots are short, pools that grow get what they need before anybody gets room, and idle replicas of other
 pools make place. What does not fit even so is not granted.
@@ -28,8 +28,8 @@ from penstock.flow.parallelism import SMALLEST_DEFAULT_POOL
 class Pool:
     """The pool of a task, and of those that forward streams keep abreast of it.
 
-    `most` is the largest it may become; each of its replicas takes `slots_each` slots. `spares` says whether
-    it holds replicas beyond the need.
+    `most` is the largest it may become, `least` the smallest; each of its replicas takes `slots_each` slots.
+    `spares` says whether it holds replicas beyond the need.
     """
 
     task: str
@@ -37,6 +37,7 @@ class Pool:
     most: int
     slots_each: int = 1
     spares: bool = True
+    least: int = SMALLEST_DEFAULT_POOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,11 @@ def pools_of(layout: Layout) -> list[Pool]:
         if together in found or not task.parallelism.elastic:
             continue
         units = {layout.unit_of(name) for name in together}
-        most = min(layout.graph.task(name).parallelism.max for name in together)
+        asked = [layout.graph.task(name).parallelism for name in together]
+        most = min(one.max for one in asked)
+        least = max(SMALLEST_DEFAULT_POOL if "pool" in one.defaults else one.pool for one in asked)
         size, spares = layout.unit_of(task.name).pool, task.kind != "source"
-        found[together] = Pool(task.name, size, most, len(units), spares)
+        found[together] = Pool(task.name, size, most, len(units), spares, least)
     return list(found.values())
 
 
@@ -97,7 +100,7 @@ class PoolKeeper:
     def _shrunk(self, pool: Pool, peak: int | None) -> int:
         if peak is None:
             return pool.size
-        near_need = min(pool.most, max(SMALLEST_DEFAULT_POOL, 2 * peak))
+        near_need = min(pool.most, max(pool.least, 2 * peak))
         return near_need if 2 * near_need <= pool.size else pool.size
 
 

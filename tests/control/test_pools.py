@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.control.pools import Pool, PoolKeeper, PoolPlan, grow
+import penstock as ps
+from penstock.control.pools import Pool, PoolKeeper, PoolPlan, grow, pools_of
+from penstock.flow.layers import lay_out
+from penstock.flow.parallelism import Parallelism
 
 POOL = Pool("work", size=8, most=64)
 
@@ -47,6 +50,26 @@ def test_a_pool_shrinks_after_it_was_far_too_large_for_long() -> None:
         assert keeper.plan(now_s, [large], needs(work=3), spare=0).sizes == {}
     assert keeper.plan(60, [large], needs(work=3), spare=0).sizes == {"work": 8}
     assert keeper.plan(65, [Pool("work", 8, 64)], needs(work=1), spare=0).sizes == {}
+
+
+def test_what_was_asked_for_stays() -> None:
+    keeper, large = PoolKeeper(60), Pool("work", size=40, most=64, least=16)
+    assert keeper.plan(0, [large], needs(work=1), spare=0).sizes == {}
+    assert keeper.plan(60, [large], needs(work=1), spare=0).sizes == {"work": 16}
+    asked, keeper = Pool("work", size=40, most=64, least=40), PoolKeeper(60)
+    assert all(not keeper.plan(now_s, [asked], needs(work=1), spare=0).sizes for now_s in range(0, 300, 5))
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "least"),
+    [(ps.elastic(1, 64, initial=20), 8), (ps.elastic(1, 64, pool=24), 24), (ps.elastic(1, 64, pool=2), 2)],
+)
+def test_that_is_the_pool_that_a_task_was_given(parallelism: Parallelism, least: int) -> None:
+    flow = ps.Flow("sums")
+    numbers = flow.source(ps.paced(lambda partition, index, seed: index, 10), name="numbers")
+    numbers.map(abs, name="work", parallelism=parallelism).sink(print, name="out")
+    (pool,) = pools_of(lay_out(flow.graph()))
+    assert pool.least == least
 
 
 def test_a_need_within_that_time_counts() -> None:

@@ -128,6 +128,7 @@ class SimulatedEngine:
             snapshot_of(
                 self._network,
                 length_s,
+                self.now_s,
                 latencies=self._interval_latencies,
                 cores_used=cores_used,
                 cores_leased=cores_leased,

@@ -185,3 +185,9 @@ class Unfinished:
     @property
     def items(self) -> int:
         return int(self._open.items.sum())
+
+    @property
+    def oldest_s(self) -> float | None:
+        """When the oldest of them was shipped."""
+        open_ = self._open
+        return float((open_.ship_sum / open_.items).min()) if open_.items.size else None

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from penstock.sim.latencies import Latencies
     from penstock.sim.meters import TaskMeter
     from penstock.sim.network import Network
+    from penstock.sim.stage import Stage
 
 
 def snapshot_of(
     network: Network,
     interval_s: float,
+    now_s: float,
     *,
     latencies: Mapping[str, Latencies],
     cores_used: float,
@@ -35,7 +37,7 @@ def snapshot_of(
     """Everything a policy may know about the interval that ends now, and what only reports read."""
     flow = network.flow
     tasks = {task.name: _task_stats(network, task.name, interval_s) for task in flow.tasks}
-    streams = [_stream_stats(network, stream.name) for stream in flow.streams]
+    streams = [_stream_stats(network, stream.name, now_s) for stream in flow.streams]
     return Snapshot(
         interval_s=interval_s,
         tasks=tasks,
@@ -107,7 +109,7 @@ def _instances(meter: TaskMeter, emitted: np.ndarray | None) -> list[InstanceSta
     ]
 
 
-def _stream_stats(network: Network, name: str) -> StreamStats:
+def _stream_stats(network: Network, name: str, now_s: float) -> StreamStats:
     stream = network.streams[name]
     receiver = network.stages[stream.model.receiver]
     number = [s.name for s in receiver.inputs].index(name)
@@ -120,7 +122,14 @@ def _stream_stats(network: Network, name: str) -> StreamStats:
         output_batch_ms=_ms(meter.batching.mean),
         batch_lifetime_ms=stream.lifetime_s * 1000.0 if np.isfinite(stream.lifetime_s) else None,
         emitted_total=float(network.emitted_into(stream.model).sum()),
-        queue=QueueStats(items=float(receiver.backlog)) if len(receiver.inputs) == 1 else None,
+        queue=_queue(receiver, now_s) if len(receiver.inputs) == 1 else None,
+    )
+
+
+def _queue(receiver: Stage, now_s: float) -> QueueStats:
+    oldest_s = receiver.oldest_s
+    return QueueStats(
+        items=float(receiver.backlog), age_ms=0.0 if oldest_s is None else _ms(now_s - oldest_s)
     )
 
 

@@ -92,6 +92,11 @@ class Stage:
         return self._unfinished.items if self.model.every_s is not None else self._in_service.time.size
 
     @property
+    def oldest_s(self) -> float | None:
+        """When the oldest of those came; None without any."""
+        return self._unfinished.oldest_s
+
+    @property
     def waiting(self) -> Ints:
         """The same per replica; nothing for a task that keeps items for a window."""
         return (

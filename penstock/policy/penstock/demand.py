@@ -26,6 +26,7 @@ from penstock.stats.snapshot import Snapshot, TaskStats
 
 TIMES, CAREFUL_TIMES = 2.5, 1.5
 """k."""
+_NONE: Mapping[str, float] = MappingProxyType({})
 
 
 def due_per_s(task: TaskStats) -> float | None:
@@ -48,11 +49,13 @@ def demand(
     snapshot: Snapshot,
     counts: Counted,
     rates: Mapping[str, float],
-    drained: Mapping[str, float] = MappingProxyType({}),
+    drained: Mapping[str, float] = _NONE,
+    onsets: Mapping[str, float] = _NONE,
 ) -> dict[str, float]:
     """Items per second of each task; tasks of which that is unknown are left out.
 
-    What tasks drain of their backlogs comes to the tasks behind them on top.
+    What tasks drain of their backlogs comes to the tasks behind them on top. To tasks with an onset (onset.py)
+    no less comes than that.
     """
     found: dict[str, float] = dict(rates)
     for name in snapshot.topological_order():
@@ -68,7 +71,7 @@ def demand(
         ]
         known = [part for part in parts if part is not None]
         if parts and len(known) == len(parts):
-            found[name] = math.fsum(known)
+            found[name] = max(math.fsum(known), onsets.get(name, 0.0))
     return found
 
 

@@ -12,6 +12,7 @@ from penstock.policy.penstock.luck import Luck
 from penstock.policy.penstock.margin import Margin, after_load, after_wait, first_margin
 from penstock.policy.penstock.memory import Memory, fixed_ms
 from penstock.policy.penstock.model import Model
+from penstock.policy.penstock.onset import onsets_per_s
 from penstock.policy.penstock.parameters import PenstockParameters
 from penstock.policy.penstock.price import Prices
 from penstock.policy.penstock.proved import Proved
@@ -65,6 +66,7 @@ def after(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) ->
         margins=lesson.margins(),
         prices=lesson.priced(),
         proved=lesson.proved(),
+        onsets=onsets_per_s(snapshot, memory.last),
     )
 
 

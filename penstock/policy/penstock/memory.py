@@ -17,7 +17,8 @@ from penstock.stats.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """`plans` are the rates of the sources that were planned for, one for each of the last intervals."""
+    """`plans` are the rates of the sources that were planned for, one for each of the last intervals;
+    `onsets` what has begun to come to tasks within the last one."""
 
     last: Snapshot | None = None
     counts: Counted = field(default_factory=Counted)
@@ -33,6 +34,7 @@ class Memory:
     prices: Prices = field(default_factory=Prices)
     proved: Proved = field(default_factory=Proved)
     chains: Wish | None = None
+    onsets: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def fixed_ms(self) -> dict[str, float]:

@@ -73,14 +73,17 @@ def wanted(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -
         snapshot,
         memory.counts,
         {name: one.expected_per_s + owed.get(name, 0.0) for name, one in forecasts.items()},
+        onsets=memory.onsets,
     )
     drained = model.drained_per_s(comes)
     often = max((one.surprising for one in forecasts.values()), default=0.0)
     lucky = {name: one.lucky_per_s + owed.get(name, 0.0) for name, one in forecasts.items()}
     planned = {name: one.planned_per_s + owed.get(name, 0.0) for name, one in forecasts.items()}
-    cases = [_Case(model, comes, demand(snapshot, memory.counts, lucky, drained), 1.0)]
+    cases = [_Case(model, comes, demand(snapshot, memory.counts, lucky, drained, memory.onsets), 1.0)]
     if planned != lucky:
-        cases.append(_Case(model, comes, demand(snapshot, memory.counts, planned, drained), often))
+        cases.append(
+            _Case(model, comes, demand(snapshot, memory.counts, planned, drained, memory.onsets), often)
+        )
     need = _choice(cases, 1.0, {})
     share = max((share_of(one, parameters) for one in snapshot.constraints), default=parameters.share)
     borne = memory.proved.borne({name: one.planned_per_s for name, one in forecasts.items()}, share)

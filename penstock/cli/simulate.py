@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from rich.table import Table
 from penstock.cli.errors import user_errors
 from penstock.cli.flow_options import Options
 from penstock.cli.simulate_options import BesideError
+from penstock.cli.simulate_shares import costs, shares_of, show_costs
 from penstock.cli.simulated_flow import Seen, Told, flow_to_simulate, read_seen
 from penstock.control.control_plan import DEFAULT_POLICY
 from penstock.control.live_policy import policy_of
@@ -90,6 +92,13 @@ def command(
         bool,
         typer.Option("--as-run", help="Decide as `penstock run` does: with its guards and live settings."),
     ] = False,
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARES",
+            help="What it costs to hold the constraints more often, as 0.9,0.95,0.99: one run for each.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of a table.")
     ] = False,
@@ -112,7 +121,8 @@ def command(
         if interval is not None:
             flow = dataclasses.replace(flow, interval_s=_positive_s(interval))
         header = _header(flow, seen, policy, settings or [], guards=guards, as_run=as_run)
-        decider = policy_of(header)
+        create = partial(policy_of, header)
+        asked = None if shares is None else shares_of(shares, header.policy, recording)
         recorder = None if recording is None else stack.enter_context(Recorder(recording, header))
         keep_freed_memory()
         whole_s = flow.seconds if seconds is None else seconds
@@ -122,7 +132,15 @@ def command(
         def show(point: Point) -> None:
             bar.update(job, completed=point.end_s, state=_state(point))
 
-        run = simulate(flow, decider, seed=seed, seconds=whole_s, recorder=recorder, each=show)
+        if asked is not None:
+            found = costs(flow, create, asked, seed=seed, seconds=whole_s, each=show)
+            bar.stop()
+            if as_json:
+                typer.echo(json.dumps([dataclasses.asdict(one) for one in found]))
+            else:
+                show_costs(flow, found)
+            return
+        run = simulate(flow, create(), seed=seed, seconds=whole_s, recorder=recorder, each=show)
     summary = summarise(run)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(summary)))

@@ -109,3 +109,31 @@ def test_what_cannot_be_run_is_refused_by_name(arguments: list[str], message: st
     result = CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_shares_tell_what_each_costs() -> None:
+    asked = ["simulate", "primetest", "--profile", "tenth", "--seconds", "60", "--policy", "penstock"]
+    result = CliRunner().invoke(app, [*asked, "--shares", "0.8,0.99", "--json"])
+    assert result.exit_code == 0, result.output
+    few, many = json.loads(result.stdout)
+    assert (few["share"], many["share"]) == (0.8, 0.99)
+    assert few["replica_hours"] <= many["replica_hours"]
+    assert set(few["held"]) == set(many["held"])
+    shown = CliRunner().invoke(app, [*asked, "--shares", "0.9"])
+    assert "replica-hours" in shown.stdout
+    assert "0.9" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--policy", "ds2", "--shares", "0.9"], "ds2 knows no shares"),
+        (["--policy", "penstock", "--shares", "0.9,1"], "1 is not between 0 and 1"),
+        (["--policy", "penstock", "--shares", "many"], "no list of numbers"),
+        (["--policy", "penstock", "--shares", "0.9", "--recording", "run.jsonl"], "several runs"),
+    ],
+)
+def test_shares_that_cannot_be_used_are_refused(more: list[str], told: str) -> None:
+    result = CliRunner().invoke(app, [*SHORT, *more])
+    assert result.exit_code != 0
+    assert told in " ".join(result.output.split())

@@ -4,7 +4,7 @@ A constraint bounds the mean latency of the items of any `window_s` seconds. Sna
 of whoever looks. So the verdict at the end of an interval is over the last intervals that cover the window,
 each of them counting by its items; one that is as long as the window, or longer, is judged by itself.
 Percentiles do not add up, but items do: a p95 is held as long as at most one of twenty of the items that were
-followed was over the bound. Where nobody has counted those, the largest percentile of the intervals is judged.
+followed was over the bound. Where nobody has counted those, the largest percentile of an interval is judged.
 """
 
 from collections import deque

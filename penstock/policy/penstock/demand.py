@@ -54,8 +54,8 @@ def demand(
 ) -> dict[str, float]:
     """Items per second of each task; tasks of which that is unknown are left out.
 
-    What tasks drain of their backlogs comes to the tasks behind them on top. To tasks with an onset (onset.py)
-    no less comes than that.
+    What tasks drain of their backlogs comes to the tasks behind them on top. To tasks with an onset
+    (onset.py) no less comes than that.
     """
     found: dict[str, float] = dict(rates)
     for name in snapshot.topological_order():

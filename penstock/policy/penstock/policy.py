@@ -1,9 +1,9 @@
 """The policy `penstock`: look, learn, plan, choose, and change only what is worth it.
 
-learning.py    what an interval teaches        counted, onset, forecast, capacity, waiting, tails, margin, price
-planning.py    the replicas that are wanted    forecast, season, demand, model, choice
-ordering.py    those that are ordered          price, proved
-chains.py, lifetimes.py                        with the replicas of now
+learning.py   what an interval teaches       counted, onset, forecast, capacity, waiting, tails, margin, price
+planning.py   the replicas that are wanted   forecast, season, demand, model, choice
+ordering.py   those that are ordered         price, proved
+chains.py, lifetimes.py                      with the replicas of now
 """
 
 from dataclasses import replace

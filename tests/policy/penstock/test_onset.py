@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from penstock.policy.penstock.policy import Penstock
 from penstock.policy.penstock.onset import onsets_per_s
 from penstock.policy.penstock.parameters import PenstockParameters
+from penstock.policy.penstock.policy import Penstock
 from penstock.stats.snapshot import ChannelStats, QueueStats, Snapshot
 from tests.policy.penstock.flows import INTERVAL_S, row
 
@@ -26,16 +26,21 @@ def jumped(items: float = 400.0, age_ms: float | None = 1400.0, **stream: object
 
 def test_a_queue_tells_what_comes_since_its_oldest_item() -> None:
     (rate,) = onsets_per_s(jumped(), row(CALM)).values()
-    assert rate == pytest.approx((400.0 - 20.0) / 1.4)
+    assert rate == pytest.approx((1 - 1 / 20) * 400 / 1.4)
 
 
 def test_replicas_that_are_further_behind_have_more() -> None:
     def channel(sender: int, receiver: int, items: float, age_ms: float) -> ChannelStats:
         return ChannelStats(sender=sender, receiver=receiver, queue=QueueStats(items=items, age_ms=age_ms))
 
-    channels = [channel(0, 0, 100, 1000), channel(1, 0, 100, 900), channel(0, 1, 100, 800)]
+    channels = [
+        channel(0, 0, 100, 1000),
+        channel(1, 0, 200, 900),
+        channel(0, 1, 100, 500),
+        channel(0, 2, 3, 9),
+    ]
     (rate,) = onsets_per_s(jumped(300.0, 1000.0, channels=channels), row(CALM)).values()
-    assert rate == pytest.approx(200 - 200**0.5 + (100 - 10) / 0.8)
+    assert rate == pytest.approx((1 - 1 / 20) * (300 / 1.0 + 100 / 0.5))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +49,7 @@ def test_replicas_that_are_further_behind_have_more() -> None:
         (jumped(), None),
         (jumped(), row(JUMPED)),
         (jumped(age_ms=None), row(CALM)),
-        (jumped(age_ms=100.0 * INTERVAL_S), row(CALM)),
+        (jumped(age_ms=40.0 * INTERVAL_S), row(CALM)),
         (jumped(items=100.0), row(CALM)),
         (waiting(row(CALM), 400.0, 1400.0), row(JUMPED)),
     ],

@@ -35,12 +35,14 @@ _SOLID = 1.6
 class Wanted:
     """What is needed now, what would be enough even if waits were longer, and what they are planned for.
 
-    `is_short`: the replicas of now would be too few even if waits were shorter.
+    `is_short`: the replicas of now would be too few even if waits were shorter. `drains`: some of what is
+    needed is for backlogs.
     """
 
     need: Choice
     enough: Choice
     is_short: bool
+    drains: bool
     forecasts: Mapping[str, Forecast]
 
     @property
@@ -92,6 +94,7 @@ def wanted(snapshot: Snapshot, memory: Memory, parameters: PenstockParameters) -
         need=_within_limits(snapshot, need),
         enough=_within_limits(snapshot, _choice(cases, _BAND, need.replicas)),
         is_short=not all(one.keeps(1.0 / band) for one in (cases[:1] if borne >= MANY else cases)),
+        drains=bool(drained),
         forecasts=forecasts,
     )
 

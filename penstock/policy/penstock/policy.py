@@ -78,7 +78,10 @@ class Penstock:
         reasons = ordering.reasons(now, changed)
         decision = scale(snapshot, self.name, changed, reasons, feasible=not found.need.infeasible)
         if decision.parallelism != now:
-            memory = replace(memory, prices=memory.prices.ordered(decision.parallelism, now, found.expected))
+            prices = memory.prices.ordered(
+                decision.parallelism, now, found.expected, drains=found.drains
+            )
+            memory = replace(memory, prices=prices)
         return decision, memory
 
     def _repeated(self, snapshot: Snapshot, memory: Memory, reasons: list[Reason]) -> Decision:

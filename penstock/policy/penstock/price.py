@@ -54,7 +54,8 @@ class Prices:
     """What is known of changes. `wishes` are the replicas that were enough, in the last intervals.
 
     `saved_at` is what was expected when replicas were last taken away, by source, `patience` how many
-    times as long that takes as at first; `chosen_at` what was expected at the last change of any kind.
+    times as long that takes as at first; `chosen_at` what was expected at the last change of any kind, without
+    end if that had a backlog to drain.
     """
 
     order: Order | None = None
@@ -140,16 +141,24 @@ class Prices:
         return saved >= _WORTH * whole
 
     def ordered(
-        self, replicas: Mapping[str, int], before: Mapping[str, int], expected: Mapping[str, float]
+        self,
+        replicas: Mapping[str, int],
+        before: Mapping[str, int],
+        expected: Mapping[str, float],
+        *,
+        drains: bool = False,
     ) -> "Prices":
-        """After these were asked for, in place of those before, for so much from each source."""
+        """After these were asked for, in place of those before, for so much from each source.
+
+        If it `drains` a backlog, fewer are enough for the same load soon.
+        """
         saves = all(count <= before.get(task, count) for task, count in replicas.items())
         return replace(
             self,
             order=Order(dict(replicas), dict(before)),
             since_change_s=0.0,
             saved_at=dict(expected) if saves else None,
-            chosen_at=dict(expected),
+            chosen_at={source: math.inf if drains else rate for source, rate in expected.items()},
             patience=self.patience if saves else self._patience_after_more(expected),
         )
 

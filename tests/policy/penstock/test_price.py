@@ -97,6 +97,13 @@ def test_where_the_load_is_the_same_a_saving_takes_more_evidence() -> None:
     assert prices.fewest("a", 5.0, {"source": 100.0}) == 3
 
 
+def test_after_a_backlog_fewer_are_enough_for_the_same_load() -> None:
+    prices = Prices(intervals=30).ordered({"a": 9}, {"a": 4}, {"source": 100.0}, drains=True)
+    for _ in range(5):
+        prices = prices.wished({"a": 3})
+    assert prices.fewest("a", 5.0, {"source": 100.0}) == 3
+
+
 def test_fewer_tell_nothing_of_the_time_that_replicas_take() -> None:
     prices = Prices().ordered({"a": 2}, {"a": 4}, {})
     for _ in range(3):

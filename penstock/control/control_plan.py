@@ -17,7 +17,9 @@ from penstock.policy.guards.compose import GuardedPolicy
 from penstock.policy.parameters import as_settings, settings_of
 from penstock.policy.port import Policy
 
-DEFAULT_POLICY: Final = "nephele"
+DEFAULT_POLICY: Final = "penstock"
+KEEP_BOUNDS: Final = ("penstock", "nephele")
+"""Those that do nothing but keep constraints, and shorten lifetimes for that."""
 _KNOW_PERCENTILES: Final = ("penstock", "static")
 SHRINK_POOLS_AFTER: Final = "2 min"
 Settings = str | Iterable[str] | Mapping[str, object]
@@ -109,7 +111,7 @@ def plan_for(
 
     That is so without a policy, and without constraints, unless a policy is named that needs none.
     """
-    nothing_to_keep = policy == DEFAULT_POLICY and not graph.constraints
+    nothing_to_keep = policy in KEEP_BOUNDS and not graph.constraints
     if policy is None or nothing_to_keep:
         why = f'flow "{graph.name}" has no constraints' if nothing_to_keep else "policy is None"
         _refuse_unread(why, recording=recording, settings=settings, recommend=recommend, interval=interval)

@@ -130,7 +130,7 @@ def _constraints(layout: Layout) -> list[str]:
     constraints = layout.graph.constraints
     if not constraints:
         return ["none, so it runs without a policy"]
-    lines = ["kept by policy nephele (default)"]
+    lines = ["kept by policy penstock (default)"]
     for constraint in constraints:
         obstacle = out_of_reach(layout, constraint)
         lines += [_constraint(constraint), *_indented([] if obstacle is None else [obstacle])]

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 
 from penstock.control.control_plan import (
     DEFAULT_POLICY,
+    KEEP_BOUNDS,
     SHRINK_POOLS_AFTER,
     ControlPlan,
     Settings,
@@ -252,7 +253,7 @@ def _status_in(checkpoint: str | os.PathLike[str] | None) -> Path | None:
 
 def _obstacles(layout: Layout, plan: ControlPlan) -> list[str]:
     """Bounds that cannot be kept, as far as that is known before anything is measured."""
-    lasting = [] if plan.name == DEFAULT_POLICY else [lasting_batches]
+    lasting = [] if plan.name in KEEP_BOUNDS else [lasting_batches]
     checks = [out_of_reach, *lasting]
     found = (check(layout, constraint) for constraint in layout.graph.constraints for check in checks)
     return [notice for notice in found if notice is not None]

@@ -46,8 +46,8 @@ def test_words_and_defaults_are_the_same() -> None:
     ("arguments", "words"),
     [
         (["primetest", "--policy", "nephelle"], "policy 'nephelle' is not known; did you mean 'nephele'?"),
-        (["primetest", "--set", "nephele.bound_shar=1"], "did you mean 'bound_share'?"),
-        (["primetest", "--set", "nephele.bound_share=7"], "setting 'nephele.bound_share'"),
+        (["primetest", "--set", "penstock.shar=1"], "did you mean 'share'?"),
+        (["primetest", "--set", "penstock.share=7"], "setting 'penstock.share'"),
         (["primetest", "--interval", "0.5 s"], "shorter than 1.0 s"),
         (["primetest", "--commit", "2 s"], "nothing would ever be decided"),
         (["primetest", "--commit", "6 s", "--interval", "5 s"], "nothing would ever be decided"),

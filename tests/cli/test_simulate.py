@@ -48,7 +48,7 @@ def test_a_table_is_shown_without_json() -> None:
 
 def test_a_recording_is_decided_again_by_penstock_decide(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    recorded = CliRunner().invoke(app, [*SHORT, "--recording", str(path)])
+    recorded = CliRunner().invoke(app, [*SHORT, "--policy", "nephele", "--recording", str(path)])
     assert recorded.exit_code == 0
     assert "run.decisions.jsonl" in recorded.stdout.replace("\n", "")
     replayed = CliRunner().invoke(app, ["decide", str(path), "--policy", "nephele"])
@@ -98,7 +98,7 @@ def test_guards_hold_a_policy_back() -> None:
             "policy 'nephel' is not known; did you mean 'nephele'?",
         ),
         (["simulate", "twitter", "--seconds", "0"], "--seconds: 0.0 is not a positive number of seconds"),
-        (["simulate", "twitter", "--set", "nephele.x=1"], "nephele has no parameter 'x'"),
+        (["simulate", "twitter", "--set", "penstock.x=1"], "penstock has no parameter 'x'"),
         (
             ["simulate", "twitter", "--recording", "/nowhere/run.jsonl"],
             "/nowhere/run.jsonl: cannot be written: there is no directory /nowhere",

@@ -58,7 +58,7 @@ def summary(*arguments: str) -> dict[str, Any]:
 
 def test_the_schedule_of_the_flow_is_followed_to_its_end() -> None:
     shown = summary(f"{HERE}:climbing", *SERVICE, "--as-run")
-    assert (shown["flow"], shown["policy"], shown["simulated_s"]) == ("climbing", "nephele", 90.0)
+    assert (shown["flow"], shown["policy"], shown["simulated_s"]) == ("climbing", "penstock", 90.0)
     assert shown["items"] == pytest.approx(30 * 200 + 60 * 900, rel=0.01)
     assert shown["actions"] >= 1
     assert shown["constraints"]["quick"]["share_held"] > 0.5
@@ -124,7 +124,8 @@ def test_service_times_and_load_of_a_recording_are_taken(tmp_path: Path) -> None
 
 def test_as_run_decides_as_live_flows_do_and_is_decided_again(tmp_path: Path) -> None:
     recording = tmp_path / "run.jsonl"
-    summary(f"{HERE}:climbing", *SERVICE, "--as-run", "--recording", str(recording))
+    policy = ("--as-run", "--policy", "nephele")
+    summary(f"{HERE}:climbing", *SERVICE, *policy, "--recording", str(recording))
     header = read_header(recording)
     assert header is not None
     assert (header.policy, header.guards) == ("nephele", True)

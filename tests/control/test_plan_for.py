@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.control.control_plan import ControlPlan, plan_for, usual_interval_s
+from penstock.control.control_plan import DEFAULT_POLICY, ControlPlan, plan_for, usual_interval_s
 from penstock.control.recording import Recorder, RecordingError
 from penstock.control.settling import SETTLE_S
 from penstock.policy.ds2 import Ds2, Ds2Parameters
@@ -30,7 +30,7 @@ def planned(
     made: ps.Flow | None = None, *, constrained: bool = True, commit_s: float = 600.0, **asked: Any
 ) -> ControlPlan | None:
     usual = {
-        "policy": "nephele",
+        "policy": DEFAULT_POLICY,
         "settings": (),
         "interval": None,
         "recommend": False,
@@ -47,22 +47,25 @@ def plan(**asked: Any) -> ControlPlan:
     return made
 
 
-def test_constraints_are_kept_by_nephele_with_the_live_settings_every_five_seconds() -> None:
+def test_constraints_are_kept_by_penstock_with_the_live_settings_every_five_seconds() -> None:
     made = plan()
-    parameters = made.create_policy().parameters
+    assert (made.name, made.interval_s) == (DEFAULT_POLICY, 5.0) == ("penstock", 5.0)
+    assert "guards.cool_down_intervals=0" in made.all_settings
+    parameters = plan(policy="nephele").create_policy().parameters
     assert isinstance(parameters, NepheleParameters)
-    assert (made.name, made.interval_s, parameters.bound_share) == ("nephele", 5.0, 0.85)
+    assert parameters.bound_share == 0.85
 
 
 def test_a_percentile_is_refused_by_those_who_do_not_keep_it() -> None:
     made = flow(constrained=False)
     made.constrain("20 ms", ["numbers->abs", "abs", "abs->out"], statistic="p95")
     with pytest.raises(ps.FlowError) as refused:
-        planned(made)
+        planned(made, policy="nephele")
     assert str(refused.value) == (
         'constraint "c1" of flow "work" bounds the p95, which policy "nephele" does not keep;'
         ' policy "penstock" does'
     )
+    assert planned(made) is not None
     for policy in ("penstock", "static", CountingPolicy()):
         assert planned(made, policy=policy) is not None
 
@@ -70,6 +73,7 @@ def test_a_percentile_is_refused_by_those_who_do_not_keep_it() -> None:
 def test_without_constraints_or_without_a_policy_nobody_decides() -> None:
     assert planned(policy=None) is None
     assert planned(constrained=False) is None
+    assert planned(constrained=False, policy="nephele") is None
     assert planned(constrained=False, commit_s=1.0) is None, "commits are as close as one likes"
     assert plan(constrained=False, policy="ds2").name == "ds2"
 
@@ -78,7 +82,7 @@ def test_without_constraints_or_without_a_policy_nobody_decides() -> None:
     "asked",
     [
         {"recording": "run.jsonl"},
-        {"settings": "nephele.bound_share=0.7"},
+        {"settings": "penstock.share=0.9"},
         {"recommend": True},
         {"interval": 1},
     ],
@@ -96,10 +100,10 @@ def test_what_nobody_would_look_at_is_refused(asked: dict[str, Any]) -> None:
     [
         ({"policy": "nephelle"}, UnknownPolicyError, "did you mean 'nephele'"),
         ({"policy": 5}, ps.FlowError, "5 is no policy; give its name, an object that can decide, or None"),
-        ({"settings": "nephele.bound_shar=1"}, SettingError, "did you mean 'bound_share'"),
+        ({"settings": "penstock.shar=1"}, SettingError, "did you mean 'share'"),
         ({"settings": ["ds2.headroom=1"]}, SettingError, "nothing called 'ds2' is in use"),
-        ({"settings": {"nephele.bound_share": 7}}, SettingError, r"nephele\.bound_share.*got 7"),
-        ({"settings": {"nephele.bound_share": object()}}, SettingError, "is no value"),
+        ({"settings": {"penstock.share": 7}}, SettingError, r"penstock\.share.*got 7"),
+        ({"settings": {"penstock.share": object()}}, SettingError, "is no value"),
         ({"interval": "0.5 s"}, ps.FlowError, "shorter than 1.0 s"),
         ({"interval": "5 s", "commit_s": 6.0}, ps.FlowError, "nothing would ever be decided"),
         ({"commit_s": 2.0}, ps.FlowError, "commits further apart, or no policy"),
@@ -118,7 +122,7 @@ def test_settings_are_texts_or_a_mapping() -> None:
         ["nephele.fit_limits=[0.5, 2]"],
         {"nephele.fit_limits": [0.5, 2]},
     ):
-        parameters = plan(settings=given).create_policy().parameters
+        parameters = plan(policy="nephele", settings=given).create_policy().parameters
         assert isinstance(parameters, NepheleParameters)
         assert parameters.fit_limits == (0.5, 2)
 

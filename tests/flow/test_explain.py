@@ -65,7 +65,7 @@ def test_in_full() -> None:
         " at most 65536 bytes (default); stays in its partition",
         "",
         "constraints",
-        "  kept by policy nephele (default)",
+        "  kept by policy penstock (default)",
         "  c1 (default name): mean (default) of at most 20 ms in any 5 s (default)"
         " over numbers->test, test, test->Splitter",
         "",

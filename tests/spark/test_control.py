@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import app
+from penstock.control.control_plan import DEFAULT_POLICY
 from penstock.control.recording import read_decisions, read_events, read_snapshots
 from penstock.control.status import IN_CHECKPOINT, read_status
 from penstock.policy.decision import Decision
@@ -98,7 +99,7 @@ def test_constraints_are_kept_by_default_and_the_run_is_decided_again(
     job = ps.run(flow, sampling=0.5, on_notice=notices.append, interval="1 s", recording=str(recording))
     assert any("constraint hopeless cannot be kept: its hop takes 100 us" in notice for notice in notices)
     assert job.await_termination(90)
-    assert {entry.decision.policy for entry in job.decisions()} == {"nephele"}
+    assert {entry.decision.policy for entry in job.decisions()} == {DEFAULT_POLICY}
     assert job.metrics().tasks["work"].active >= 3
     assert_exactly_once(collector.items(), 8000)
     replayed = CliRunner().invoke(app, ["decide", str(recording), "--as-run"])

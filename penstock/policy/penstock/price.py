@@ -54,8 +54,8 @@ class Prices:
     """What is known of changes. `wishes` are the replicas that were enough, in the last intervals.
 
     `saved_at` is what was expected when replicas were last taken away, by source, `patience` how many
-    times as long that takes as at first; `chosen_at` what was expected at the last change of any kind, without
-    end if that had a backlog to drain.
+    times as long that takes as at first; `chosen_at` what was expected at the last change of any kind,
+    endless if that had a backlog to drain.
     """
 
     order: Order | None = None

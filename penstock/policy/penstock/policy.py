@@ -78,9 +78,7 @@ class Penstock:
         reasons = ordering.reasons(now, changed)
         decision = scale(snapshot, self.name, changed, reasons, feasible=not found.need.infeasible)
         if decision.parallelism != now:
-            prices = memory.prices.ordered(
-                decision.parallelism, now, found.expected, drains=found.drains
-            )
+            prices = memory.prices.ordered(decision.parallelism, now, found.expected, drains=found.drains)
             memory = replace(memory, prices=prices)
         return decision, memory
 

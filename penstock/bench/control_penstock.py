@@ -61,10 +61,10 @@ class Watched:
 
 
 def watched(flow: Flow, policy: str) -> Watched:
-    """Run a flow to its end."""
+    """Run a flow to its end; all items are measured, for some come too seldom to be sampled each second."""
     plan = ControlPlan(policy, interval=INTERVAL_S)
     tell(f"  {flow.name} under {policy}")
-    job = penstock.run(flow, policy=plan.policy, settings=plan.settings, interval=plan.interval)
+    job = penstock.run(flow, policy=plan.policy, settings=plan.settings, interval=plan.interval, sampling=1.0)
     assert job.control is not None, "flows of benches have constraints"
     job.await_termination()
     return Watched(plan, job.control.cycles(), job.control.problem)

@@ -113,10 +113,7 @@ def _measured(task: Task, beside: Beside) -> TaskModel | None:
 
 def _task(task: Task, beside: Beside, seconds: float) -> TaskModel:
     service_s, service = _service(task, beside)
-    elastic, windows = (
-        task.parallelism.elastic and task.kind != "source",
-        task.latency_kind == "read_write" and task.every_ms is not None,
-    )
+    elastic = task.parallelism.elastic and task.kind != "source"
     return TaskModel(
         task.name,
         task.kind,
@@ -127,12 +124,20 @@ def _task(task: Task, beside: Beside, seconds: float) -> TaskModel:
         service=service,
         load=_load(task, beside, seconds) if task.kind == "source" else None,
         gaps=Deterministic(),
-        every_s=(task.every_ms or 0.0) / 1000.0 if windows else None,
+        every_s=_window_s(task, beside),
         latency=task.latency_kind,
         site=_SITE,
         per_worker=1_000_000,
         catch_up_s=task.catch_up_s,
     )
+
+
+def _window_s(task: Task, beside: Beside) -> float | None:
+    """How long it keeps items: as measured, since what a window sends is of that one; else as declared."""
+    seen = _measured(task, beside)
+    if seen is not None:
+        return seen.every_s
+    return task.every_ms / 1000.0 if task.latency_kind == "read_write" and task.every_ms else None
 
 
 def _service(task: Task, beside: Beside) -> tuple[float, Distribution]:
@@ -200,7 +205,7 @@ def _stream(layout: Layout, stream: Stream, beside: Beside) -> StreamModel:
         ),
         None,
     )
-    ratio = Curve.constant(1.0) if seen is None else seen.ratio
+    ratio = _ratio(seen, beside)
     if stream.sender in beside.ratios:
         ratio = Curve.constant(beside.ratios[stream.sender])
     layers = layout.unit_of(stream.receiver).layer - layout.unit_of(stream.sender).layer
@@ -215,6 +220,14 @@ def _stream(layout: Layout, stream: Stream, beside: Beside) -> StreamModel:
         costs=Costs(transport_s=layers * _HOP_S) if seen is None else seen.costs,
         keys=_KEYS if stream.wiring == "key" else None,
     )
+
+
+def _ratio(seen: StreamModel | None, beside: Beside) -> Curve:
+    """As measured, over time if the load is that of the recording, too; else the mean of that time."""
+    if seen is None or beside.measured is None:
+        return Curve.constant(1.0)
+    whole_s = beside.measured.seconds
+    return Curve.constant(seen.ratio.area_until(whole_s) / whole_s) if beside.loads else seen.ratio
 
 
 def _stream_names(graph: Graph) -> dict[str, str]:

@@ -8,15 +8,24 @@ the mean of the intervals weighted with the items processed, and the time on the
 the median over the intervals. Measured service times contain what the machine's load did to them, so the
 modelled machine has cores enough for everybody. A recording of version 1 does not tell what a task sent into
 each of its streams: then it is taken to have shared its items evenly among them.
+
+What becomes of an item may change while a flow runs: the items of a stream for each that its sender has done
+are those of many intervals, and anew where one differs by more than luck (policy/penstock/counted.py). A task
+that keeps items for a while (latency read-write) is taken to send what it has at regular times. The simulator
+tells how long the first item of such a window waits, which is all of it, so
+
+    window = latency - service time
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from typing import TYPE_CHECKING
 
 from penstock.policy.ds2_rates import observed_output_per_s
 from penstock.policy.measured import output_batch_ms, queue_wait_ms
+from penstock.policy.penstock.counted import LUCK, Ratio
 from penstock.sim.distributions import Deterministic, Distribution, Gamma
 from penstock.sim.load import Curve
 from penstock.sim.model import ClusterModel, Costs, FlowModel, Keys, ModelError, StreamModel, TaskModel
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
 _LEAST_CV = 0.02
 # A step shorter than this is rounding.
 _SHORTEST_S = 1e-3
+_LEAST_WINDOW_S = 1e-3
 _CORES = 1e6
 _KEYS = Keys(count=10_000, exponent=0.0)
 _SITE = "recorded"
@@ -96,6 +106,7 @@ def _task(
         service=Gamma(cv) if cv is not None and cv > _LEAST_CV else Deterministic(),
         load=_load(name, snapshots, from_start=from_start) if source else None,
         gaps=Deterministic() if gaps is None else gaps,
+        every_s=_window_s(seen),
         latency=begin.latency_kind or "read_ready",
         queue_items=None if source else queue_items,
         site=_SITE,
@@ -103,6 +114,17 @@ def _task(
         chain=begin.chain,
         catch_up_s=begin.catch_up_s,
     )
+
+
+def _window_s(seen: Sequence[TaskStats]) -> float | None:
+    latency_ms, service_ms = (
+        _mean(seen, lambda task: task.latency_ms),
+        _mean(seen, lambda task: task.service_ms),
+    )
+    if seen[0].latency_kind != "read_write" or latency_ms is None or service_ms is None:
+        return None
+    window_s = (latency_ms - service_ms) / 1000.0
+    return window_s if window_s >= _LEAST_WINDOW_S else None
 
 
 def _read_s(source: Sequence[TaskStats]) -> float:
@@ -115,8 +137,7 @@ def _read_s(source: Sequence[TaskStats]) -> float:
 def _load(name: str, snapshots: Sequence[Snapshot], *, from_start: bool) -> Curve:
     """Items per second of the source; what was not measured is as in the interval before.
 
-    A rate between those of the intervals around it is a step inside its interval. A source that began inside
-    the first one of its run has sent less in it than its rate says.
+    A source that began inside the first interval of its run has sent less in it than its rate says.
     """
     known = [snapshot.tasks[name].rate_total for snapshot in snapshots]
     first = next((value for value in known if value is not None), None)
@@ -126,13 +147,18 @@ def _load(name: str, snapshots: Sequence[Snapshot], *, from_start: bool) -> Curv
     for measured in known:
         rates.append(measured if measured is not None else rates[-1] if rates else first)
     silent_s = _silent_s(snapshots[0], name, rates[0]) if from_start else 0.0
-    steps = [(silent_s, 0.0), (snapshots[0].interval_s - silent_s, rates[0])]
-    for before, snapshot, rate, after in zip(
-        rates, snapshots[1:], rates[1:], [*rates[2:], rates[-1]], strict=False
+    return _curve([(silent_s, 0.0), (snapshots[0].interval_s - silent_s, rates[0])], rates, snapshots)
+
+
+def _curve(first: list[tuple[float, float]], values: Sequence[float], snapshots: Sequence[Snapshot]) -> Curve:
+    """Values by interval; one that lies between those of the intervals around it is a step inside its own."""
+    steps = first
+    for before, snapshot, value, after in zip(
+        values, snapshots[1:], values[1:], [*values[2:], values[-1]], strict=False
     ):
-        inside = min(before, after) < rate < max(before, after)
-        late_s = snapshot.interval_s * ((rate - before) / (after - before) if inside else 0.0)
-        steps += [(snapshot.interval_s - late_s, before if inside else rate), (late_s, after)]
+        inside = min(before, after) < value < max(before, after)
+        late_s = snapshot.interval_s * ((value - before) / (after - before) if inside else 0.0)
+        steps += [(snapshot.interval_s - late_s, before if inside else value), (late_s, after)]
     return Curve.steps([step for step in steps if step[0] > _SHORTEST_S])
 
 
@@ -154,22 +180,32 @@ def _stream(stream: StreamStats, snapshots: Sequence[Snapshot]) -> StreamModel:
         lifetime_ms=stream.batch_lifetime_ms or 0.0,
         together=True,
         paused=snapshots[0].tasks[stream.sender].kind == "source",
-        ratio=Curve.constant(_ratio(stream, snapshots)),
+        ratio=_ratio(stream, snapshots),
         costs=Costs(transport_s=statistics.median(known) / 1000.0 if known else 0.0),
         keys=_KEYS if stream.wiring == "key" else None,
     )
 
 
-def _ratio(stream: StreamStats, snapshots: Sequence[Snapshot]) -> float:
-    """Items on a stream for each item that its sender finished; a broadcast is one, however many get it."""
-    both = [
-        (processed, sent)
-        for snapshot in snapshots
-        if (processed := snapshot.tasks[stream.sender].processed_total) is not None
-        and (sent := _sent(stream, snapshot)) is not None
-    ]
-    processed = sum(done for done, _ in both)
-    return sum(sent for _, sent in both) / processed if processed else 1.0
+def _ratio(stream: StreamStats, snapshots: Sequence[Snapshot]) -> Curve:
+    """Items on a stream for each that its sender finished, or for each of its windows with an item in it; a
+    broadcast is one, however many get it. What comes before the first that is known is like that."""
+    window_s = _window_s([snapshot.tasks[stream.sender] for snapshot in snapshots])
+    known, ratios = Ratio(), list[float | None]()
+    for snapshot in snapshots:
+        sent, done = _sent(stream, snapshot), _done(snapshot, stream.sender, window_s)
+        if sent is not None and done:
+            known = known.then(sent, done, LUCK * math.sqrt(sent) / done)
+        ratios.append(known.value)
+    first = next((ratio for ratio in ratios if ratio is not None), 1.0)
+    values = [first if ratio is None else ratio for ratio in ratios]
+    return _curve([(snapshots[0].interval_s, values[0])], values, snapshots)
+
+
+def _done(snapshot: Snapshot, task: str, window_s: float | None) -> float | None:
+    seen = snapshot.tasks[task]
+    if seen.processed_total is None or window_s is None:
+        return seen.processed_total
+    return min(seen.processed_total, seen.parallelism * snapshot.interval_s / window_s)
 
 
 def _sent(stream: StreamStats, snapshot: Snapshot) -> float | None:

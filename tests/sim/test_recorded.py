@@ -10,9 +10,12 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
+import penstock as ps
 from penstock.cli.main import app
 from penstock.control.recording import Recorder, read_snapshots
+from penstock.io.schedule import constant
 from penstock.policy.registry import create_policy
+from penstock.sim.declared import Beside, declared_model
 from penstock.sim.distributions import Exponential, Gamma
 from penstock.sim.load import Curve
 from penstock.sim.model import Costs, FlowModel, ModelError
@@ -92,6 +95,43 @@ def test_each_stream_has_the_share_that_was_measured(recording: Path) -> None:
 
 def replicas(run: Run) -> list[int]:
     return [point.replicas["work"] for point in run.points]
+
+
+def test_what_becomes_of_items_may_change_while_a_flow_runs(tmp_path: Path) -> None:
+    flow, path = original(), tmp_path / "changes.jsonl"
+    out = replace(flow.streams[1], ratio=Curve.steps([(40.0, 1.0), (50.0, 3.0)]))
+    with Recorder(path, HEADER) as recorder:
+        simulate(replace(flow, streams=(flow.streams[0], out)), create_policy("static"), recorder=recorder)
+    ratio = recorded_model(list(read_snapshots(path))).streams[1].ratio
+    assert [ratio.at(at_s) for at_s in (5.0, 35.0, 60.0, 85.0)] == pytest.approx([1, 1, 3, 3], rel=0.05)
+
+
+def test_a_task_that_keeps_items_for_a_while_is_seen_by_its_latency(tmp_path: Path) -> None:
+    flow, path = original(), tmp_path / "windows.jsonl"
+    work = replace(flow.task("work"), every_s=0.2, latency="read_write")
+    tasks = tuple(work if task.name == "work" else task for task in flow.tasks)
+    with Recorder(path, HEADER) as recorder:
+        run = simulate(replace(flow, tasks=tasks), create_policy("static"), recorder=recorder)
+    model = recorded_model(list(read_snapshots(path)))
+    assert model.task("work").every_s == pytest.approx(0.2, rel=0.05)
+    assert model.streams[1].ratio.at(50.0) == pytest.approx(1.0, rel=0.05), "of a window"
+    again = simulate(model, create_policy("static"))
+    (name,) = run.points[5].latency_ms
+    before, after = (one.points[5].latency_ms[name] for one in (run, again))
+    assert after == pytest.approx(before, rel=0.1)
+
+
+def test_under_another_load_items_become_what_they_did_on_the_mean() -> None:
+    flow = ps.Flow("pipeline")
+    numbers = flow.source(ps.paced(lambda partition, index, seed: index, 100), name="source")
+    numbers.map(abs, name="work").sink(print, name="sink")
+    out = replace(original().streams[1], ratio=Curve.steps([(45.0, 1.0), (45.0, 3.0)]))
+    seen = replace(original(), streams=(original().streams[0], out))
+    ratios = [
+        declared_model(flow.graph(), Beside(measured=seen, loads=loads)).streams[1].ratio
+        for loads in ({}, {"source": constant(50.0)})
+    ]
+    assert [[ratio.at(at_s) for at_s in (10.0, 80.0)] for ratio in ratios] == [[1.0, 3.0], [2.0, 2.0]]
 
 
 def test_a_step_inside_an_interval_and_a_start_inside_the_first(recording: Path) -> None:

@@ -27,6 +27,7 @@ BOUND_MS: Final = 20.0
 INTERVAL: Final = "1 s"
 # A day in a minute, judged second by second: a second has fewer samples than five have, and replicas that are
 # enough for five seconds are enough.
+POLICY: Final = "nephele"
 SETTINGS: Final = (
     "nephele.bound_share=0.7",
     "guards.scale_down_window_s=5",
@@ -132,7 +133,7 @@ def demo(
             work="rate_limited",
             items_per_s=rates.tester_per_s,
         )
-        job = penstock.run(flow, settings=SETTINGS, interval=INTERVAL, dashboard=dashboard)
+        job = penstock.run(flow, policy=POLICY, settings=SETTINGS, interval=INTERVAL, dashboard=dashboard)
         if job.dashboard_url is not None:
             console.print(f"dashboard at {job.dashboard_url}", markup=False, soft_wrap=True)
         watch = Watch(job, schedule, Arrivals(ledger))

@@ -121,7 +121,7 @@ def command(
         if interval is not None:
             flow = dataclasses.replace(flow, interval_s=_positive_s(interval))
         header = _header(flow, seen, policy, settings or [], guards=guards, as_run=as_run)
-        create = partial(policy_of, header)
+        decider = policy_of(header)
         asked = None if shares is None else shares_of(shares, header.policy, recording)
         recorder = None if recording is None else stack.enter_context(Recorder(recording, header))
         keep_freed_memory()
@@ -133,14 +133,14 @@ def command(
             bar.update(job, completed=point.end_s, state=_state(point))
 
         if asked is not None:
-            found = costs(flow, create, asked, seed=seed, seconds=whole_s, each=show)
+            found = costs(flow, partial(policy_of, header), asked, seed=seed, seconds=whole_s, each=show)
             bar.stop()
             if as_json:
                 typer.echo(json.dumps([dataclasses.asdict(one) for one in found]))
             else:
                 show_costs(flow, found)
             return
-        run = simulate(flow, create(), seed=seed, seconds=whole_s, recorder=recorder, each=show)
+        run = simulate(flow, decider, seed=seed, seconds=whole_s, recorder=recorder, each=show)
     summary = summarise(run)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(summary)))

@@ -152,7 +152,7 @@ def _load(name: str, snapshots: Sequence[Snapshot], *, from_start: bool) -> Curv
 
 def _curve(first: list[tuple[float, float]], values: Sequence[float], snapshots: Sequence[Snapshot]) -> Curve:
     """Values by interval; one that lies between those of the intervals around it is a step inside its own."""
-    steps = first
+    steps = [*first]
     for before, snapshot, value, after in zip(
         values, snapshots[1:], values[1:], [*values[2:], values[-1]], strict=False
     ):

@@ -108,7 +108,7 @@ def run(
 
     `policy` decides about a flow that has constraints: its name, an object, or None if nobody is to. A policy
     other than the default also runs without constraints. `settings` are its parameters and those of its
-    guards ("nephele.bound_share=0.7", several of them, or a mapping), on top of those that every live flow
+    guards ("penstock.share=0.95", several of them, or a mapping), on top of those that every live flow
     has. `interval` is the time between two decisions (default: 5 s, less if commits are closer). With
     `recommend` it decides and changes nothing. `recording` is a file for everything that was measured and
     decided. `metrics` is a port, or HOST:PORT, for Prometheus; `dashboard` the same for browsers, at
